@@ -15,9 +15,9 @@ R is also the reward of AIRL (Fu et al., 2018). FAIRL's reward (Ghasemipour et a
 objective into the forward KL divergence, from the expert's distribution to the agent's. In FAIRL's
 reward, z is clamped to at most `logit_clip` in magnitude.
 
-Reward: R is z, R+ is softplus(z); high is expert-like. A high FAIRL reward is not expert-like.
-FAIRL's reward is largest at z = -1, where agent transitions are more frequent than expert
-transitions. As z rises, where expert transitions are more frequent, the reward falls without bound.
+Reward: R is z, R+ is softplus(z). Both are high for transitions like the expert's. FAIRL's reward
+is not: it is largest at z = -1, where agent transitions are more frequent than expert transitions.
+As z rises, where expert transitions are more frequent, it falls without bound.
 Range: R is any real number. R+ lies in [0, inf). Since R+ is never negative, it rewards staying
 alive if episodes can end early. FAIRL's reward lies in [-10 exp(10), exp(-1)], which is [-220 265,
 0.37].

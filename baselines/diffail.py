@@ -10,8 +10,8 @@ dimensions):
             E_expert[-log D] + E_agent[-log(1 - D)] + 0.1 E[(|grad D| - 1)^2]
     reward  D' = mean over d and all t of exp(-e_t^2), elementwise: D' >= mean_t D
 
-Reward: -log(1 - D') = R+ (form softplus), or log D' - log(1 - D') = R (form logit); high is
-expert-like.
+Reward: -log(1 - D') = R+ (form softplus), or log D' - log(1 - D') = R (form logit). Both are
+high for transitions like the expert's.
 
 Range: R+ lies in [0, 23.03] and R in [-23.03, 23.03], where 23.03 is -log 1e-10.
 

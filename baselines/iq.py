@@ -13,8 +13,8 @@ E_expert[V(s)], so every expert state counts as an initial state. The actor, and
 unless it is fixed, learn as in SAC, at the states of expert and agent. With two critics, each
 critic has this loss, and the mean of the two losses is minimised.
 
-Reward: r, which the critic implies; high is expert-like. This reward is logged, but never
-bootstrapped.
+Reward: r, which the critic implies. It is high for transitions like the expert's. It is logged, but
+never bootstrapped.
 Range: any real number. At the optimum r is 4 chi2 (d_expert - d_agent) / (d_expert + d_agent),
 where d_expert and d_agent are the densities of expert and agent transitions, so r lies in [-2, 2]
 for chi2 = 0.5. After a termination the value is 0, so the sign of the other values decides whether

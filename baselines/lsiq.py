@@ -16,8 +16,8 @@ agent transitions. With `absorbing`, the reward of a terminated transition is mu
 gamma), which gives the value of staying in the absorbing state forever. Without `absorbing`, ending
 an episode would spare the agent all further negative rewards.
 
-Reward: fixed, 1 / c on expert transitions and -1 / c on agent transitions; high is expert-like. The
-reward that is logged is the one that the critic implies, Q(s, a) - y.
+Reward: fixed, 1 / c on expert transitions and -1 / c on agent transitions. The reward that is
+logged is the one that the critic implies, Q(s, a) - y.
 Range: [-1 / c, 1 / c], which is [-2, 2]. With `absorbing`, the range of rewards at terminations is
 wider by a factor of 1 / (1 - gamma). Targets are clipped to the values that such rewards can reach,
 [-200, 200].

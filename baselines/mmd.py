@@ -11,8 +11,8 @@ The NGT paper gives the kernel and states that MMD replaces the objective of Was
 (W-DAC). D(x) cannot be the reward here, since D, -D and D + c (for any constant c) have the same
 loss. The reward is the witness function w instead, for which MMD^2 = E_e[w] - E_a[w].
 
-Reward: w(x), computed with the last expert and agent batches, which the current D embeds; high is
-expert-like.
+Reward: w(x), computed with the last expert and agent batches, which the current D embeds. It
+is high for transitions like the expert's.
 Range: (-3, 3), since the kernel of each sigma contributes between -1 and 1.
 Deviations: D has one output and the penalty is on D, as for W-DAC's critic. Li et al. use more
 outputs, clip the weights, and add the loss of an autoencoder and a rank constraint. With

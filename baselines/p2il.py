@@ -14,10 +14,10 @@ agent's batch instead of the expert's. The setting `objective` selects the third
 as in IQ-Learn. V(s') comes from the critic itself, with gradient, unless `target` is set; then it
 comes from the target critic. The actor learns as in SAC, at the states of expert and agent.
 
-Reward: the net r(s, a); high is expert-like. The agent never uses this reward, since the critic
-learns from the loss above. With `online` off and a small tau, the weights w are nearly equal. The
-terms in r then cancel, so r has almost no gradient, and only the critic distinguishes expert from
-agent. The logged reward is the one that the critic implies, Q - y.
+Reward: the net r(s, a), which is high for transitions like the expert's. The agent never uses this
+reward, since the critic learns from the loss above. With `online` off and a small tau, the weights
+w are nearly equal. The terms in r then cancel, so r has almost no gradient, and only the critic
+distinguishes expert from agent. The logged reward is the one that the critic implies, Q - y.
 Range: any real number. The regulariser pulls r and Q to 0.
 Deviations: the reward net and the critic take one step per update. The original takes 20 steps on
 each batch, each step with new actions. Here a higher `train.updates_per_step` gives more steps, but

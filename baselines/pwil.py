@@ -15,7 +15,8 @@ exponent: the exponent is -beta / sqrt(d) times the mean distance to the mass th
 Nothing is learned, and the masses are reset to 1/N when an episode ends.
 
 Reward: alpha exp(-sigma c_t) with sigma = beta T / sqrt(d). The reward is computed and stored when
-the step is taken, and it depends on the episode's earlier steps. A high reward is expert-like.
+the step is taken, and it depends on the episode's earlier steps. It is high for transitions like
+the expert's.
 Range: [0, 5]. The reward is alpha = 5 if the input equals an atom that still has a mass of at least
 1/T. Since the reward is never negative, it rewards staying alive if episodes can end early.
 Deviations: in every input mode, d in sigma is the number of dimensions of an atom. In the original,

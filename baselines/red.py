@@ -7,7 +7,7 @@ between a predictor and a frozen random prior. The predictor is trained on exper
     reward = exp(-h), then scaled by batch percentiles
 
 Reward: (r - P5) / (P95 - P5) with r = exp(-h), where P5 and P95 are the 5th and 95th percentiles of
-r in the batch; high is expert-like.
+r in the batch. It is high for transitions like the expert's.
 Range: r lies in (0, 1]. The scaled reward lies mostly in [0, 1] and is not clipped.
 Deviations: as in the NGT paper, the predictor takes one step per iteration for as long as the agent
 learns, instead of being fitted for 200 epochs beforehand. Both nets have NGT's architecture and

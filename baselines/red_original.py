@@ -9,10 +9,10 @@ expert's transitions. Then the predictor is frozen as well. Each net has k outpu
 The prior is deeper than the predictor. The fit takes 200 passes through the demonstrations in
 batches of 32. Since both nets are then frozen, a reward depends only on the transition, and it is
 computed when the env step is taken. If the config sets no `temperature`, each run uses the
-temperature at which the mean error on the run's demonstrations gives a reward of 0.9. RED's paper
-chooses the temperature so that most of the expert's rewards are close to 1.
+temperature at which the mean error on the run's demonstrations gives a reward of 0.9. Wang et al.
+choose the temperature so that most of the expert's rewards are close to 1.
 
-Reward: exp(-temperature * squared error); high is expert-like.
+Reward: exp(-temperature * squared error), which is high for transitions like the expert's.
 Range: (0, 1]. Since the reward is positive, it rewards staying alive if episodes can end early.
 Deviations: SAC replaces TRPO, with gamma 0.99 instead of 0.97. The policy is not pretrained; the
 original pretrains it by behavioural cloning on HalfCheetah and Ant. Initial weights are orthogonal

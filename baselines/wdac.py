@@ -10,7 +10,8 @@ D does not change the loss, so the reward's sign is arbitrary. If episodes can e
 of staying alive is therefore arbitrary too, unless `absorbing` is set. With absorbing states, every
 episode continues forever, so a constant in the reward adds the same amount to every return.
 
-Reward: D(x), the critic's raw value; high values are expert-like, and zero has no meaning.
+Reward: D(x), the critic's raw value. It is high for transitions like the expert's, and zero has no
+meaning.
 Range: any real number. The reward has the scale of the inputs, since D has slope 1.
 Deviations: the critic takes one step per iteration, as for every method here; the WGAN papers use
 five steps. The reward is not clamped, centred or scaled by percentiles. All other deviations are

@@ -31,6 +31,11 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
+def announce(text: str) -> None:
+    """Print what a command begins to do, on stderr, since stdout is for results."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Return the first and last numbers of each block of consecutive numbers in a sorted list."""
     blocks = itertools.groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,11 @@ def test_the_page_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     data = {file.stem: demos.load(file) for file in tmp_path.glob("*.npz") if file.stem != "arrays"}
     for name in ("obs", "action", "reward", "length", "terminated", "seeds"):
         assert np.array_equal(getattr(data["mine"], name), getattr(data["again"], name)), name
+    buffers = data["buffers"]
+    assert buffers.length.tolist() == [200] * 4 and buffers.seeds.tolist() == [0, 1, 2, 3]
+    assert not buffers.terminated.any() and np.abs(buffers.action).max() > 0.9
+    assert buffers.source == "minari buffers-v0"
+    assert "jax" not in sys.modules
     assert data["mine"].expert > data["mine"].random + 100.0
     whole, cut = data["imitation"], data["d4rl"]
     assert np.array_equal(whole.action, data["arrays-ngt"].action)

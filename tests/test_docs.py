@@ -93,6 +93,14 @@ def test_what_a_page_has_written_is_ignored_by_git_or_kept_on_purpose() -> None:
     assert not lost, "these files would make a clean checkout dirty"
 
 
+def test_a_page_that_uses_scale_test_says_that_its_experts_are_bad() -> None:
+    used = [page for page in PAGES if any(re.search(r"scale[ =]test", b) for b in blocks(page))]
+    assert len(used) > 3
+    for page in used:
+        said = re.search(r"(worse than|below)\sa\srandom\spolicy", page.read_text(encoding="utf-8"))
+        assert said, page.name
+
+
 @pytest.mark.parametrize("words", of("snakemake"), ids=" ".join)
 def test_a_snakemake_command_parses(words: list[str]) -> None:
     args = get_argument_parser().parse_args(words)

@@ -109,7 +109,10 @@ def test_the_version_is_the_installed_ones(capsys: Any, monkeypatch: pytest.Monk
 def test_the_notebook_runs_from_top_to_bottom(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/published").symlink_to(ROOT / "results/published")
+    monkeypatch.chdir(tmp_path / "docs")
     book = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(book)
     names: dict[str, Any] = {"__name__": "notebook"}
@@ -119,6 +122,11 @@ def test_the_notebook_runs_from_top_to_bottom(
             exec(compile(cell.source, NOTEBOOK.name, "exec"), names)
     assert "16 episodes" in capsys.readouterr().out
     assert (names["run"].folder / "run.json").exists()
+    assert names["run"].folder.is_relative_to("../results/notebook")
+    assert [*Path().iterdir()] == [], "the notebook must write nothing beside itself"
+    curves = names["curves"]
+    assert curves.index[-1] == 30_000 and len(curves.columns) == 4 and curves.notna().all(axis=None)
+    assert curves["ngt"].iloc[-1] > 0.9 > curves["bc"].iloc[-1], "the last cells must show scores"
     assert names["action"].shape == (7,)
 
 

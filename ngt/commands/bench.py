@@ -11,7 +11,7 @@ from ngt.experience.envs import get_task
 from ngt.files import write_json
 from ngt.settings.options import at_least, load_config
 from ngt.settings.resolve import distinct_methods, find_method
-from ngt.text import say
+from ngt.text import announce, say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +59,7 @@ def run(args: argparse.Namespace) -> None:
         1, pack=args.pack, processes=args.processes, repeats=args.repeats, updates=args.updates
     )
     rounds = {"repeats": args.repeats, "updates": args.updates}
+    begun = f"bench: measures {args.repeats} rounds of {args.updates} updates; may take minutes"
     if args.methods and args.peers_python:
         raise UserError("--peers-python cannot be used with --methods; leave out one of them")
     if args.methods:
@@ -67,12 +68,14 @@ def run(args: argparse.Namespace) -> None:
         reference = args.relative_to or names[0]
         for option, name in [*(("--methods", n) for n in names), ("--relative-to", reference)]:
             find_method(config, name, option)
+        announce(begun)
         result = bench_methods(config, args.env, names, reference, **rounds)
         say(methods_table(result))
     elif args.relative_to:
         raise UserError("--relative-to needs --methods; add `--methods all`")
     else:
         with sbx(args.env, args.peers_python) as theirs:
+            announce(begun)
             result = bench(args.env, pack=args.pack, theirs=theirs, **rounds)
         if args.processes > 1:
             result["together"] = together(args.env, processes=args.processes, **rounds)

@@ -14,7 +14,7 @@ from ngt.experience.rollout import Evaluator
 from ngt.files import read_json
 from ngt.settings.options import at_least, load_config, user_settings
 from ngt.settings.resolve import resolve_expert
-from ngt.text import say
+from ngt.text import announce, say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +42,10 @@ def run(args: argparse.Namespace) -> None:
     own = read_json(file.parent / "config.json")  # the settings of the run that trained the policy
     if "terminate_when_unhealthy" not in user_settings(args) and isinstance(own, dict):
         terminate = bool(own.get("terminate_when_unhealthy", terminate))
+    announce(
+        f"evaluate: plays {args.episodes} episodes of {file} on {env}; usually takes less than a "
+        f"minute"
+    )
     evaluator = Evaluator(env, [(args.seed, 0)], args.episodes, terminate_when_unhealthy=terminate)
     result = evaluator.run(actor, 0)
     evaluator.close()

@@ -23,6 +23,7 @@ from ngt.runs.status import COMPLETE, drop_receipts
 from ngt.settings.config import Config
 from ngt.settings.options import at_least, load_config
 from ngt.settings.resolve import config_hash, expert_config, resolve_expert
+from ngt.text import announce
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -72,11 +73,16 @@ def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demo
     episodes = args.episodes or expert.episodes
     seed = expert.seed if args.seed is None else args.seed
     terminate = cell.terminate_when_unhealthy
-    if args.random:
+    actor = None if args.random else load_actor(config, layout, args)
+    announce(
+        f"record: plays {episodes} episodes {'' if args.random else 'of the policy and as many '}"
+        f"of a random policy on {args.env}; usually takes less than a minute"
+    )
+    if actor is None:
         return demos.record_random(args.env, episodes, seed, terminate_when_unhealthy=terminate)
     return demos.record(
         args.env,
-        load_actor(config, layout, args),
+        actor,
         episodes,
         seed,
         source=str(args.policy) if args.policy else config_hash(cell),

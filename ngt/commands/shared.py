@@ -17,9 +17,10 @@ from ngt.runs.lock import locked
 from ngt.runs.status import COMPLETE, status_of
 from ngt.settings.config import CellConfig, Config
 from ngt.settings.resolve import config_hash
-from ngt.text import say
+from ngt.text import announce, say
 from ngt.training import job
 from ngt.training.learner import Member
+from ngt.training.progress import Progress
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
@@ -152,6 +153,10 @@ def train_members(
 
     Return True if a stop signal came after the last step, when the runs were already complete.
     """
+    announce(
+        f"{name}: trains to env step {cell.train.steps}; progress, with the time left, is shown at "
+        f"least every {Progress.EVERY:.0f} s"
+    )
     return job.train(
         cell,
         members,

@@ -26,6 +26,7 @@ from ngt.experience.envs import get_task
 from ngt.experience.examine import (
     ARRAYS,
     OPTIONAL,
+    arrays_of,
     check,
     measure_spread,
     numbers,
@@ -104,7 +105,7 @@ def from_episodes(
     actions: the unit of the episodes' actions: "env" for the env's own units, "unit" for [-1, 1].
     """
     task = get_task(env)
-    given = [numbers(e.action, f"episodes: episode {i}: action") for i, e in enumerate(episodes)]
+    _, given, _ = arrays_of(episodes, task)  # shapes come first: a wrong unit may be a wrong env
     fractions = to_unit(given, actions, task, "episodes")
     demos = assemble(
         env,
@@ -123,24 +124,7 @@ def assemble(
     """Make demonstrations from episodes whose actions lie in [-1, 1]."""
     if not episodes:
         raise UserError("episodes: found none, expected at least 1")
-    task = get_task(env)
-
-    def arrays(name: str) -> list[NDArray[Any]]:
-        return [
-            numbers(getattr(episode, name), f"episodes: episode {i}: {name}")
-            for i, episode in enumerate(episodes)
-        ]
-
-    obs, action, reward = map(arrays, ("obs", "action", "reward"))
-    for i, (o, a, r) in enumerate(zip(obs, action, reward, strict=True)):
-        steps = len(a) if a.ndim else 0
-        shapes = (steps + 1, task.obs), (steps, task.act), (steps,)
-        for name, found, shape in zip(("obs", "action", "reward"), (o, a, r), shapes, strict=True):
-            if found.shape != shape:
-                raise UserError(
-                    f"episodes: episode {i}: {name}: found shape {found.shape}, expected {shape} "
-                    f"for {steps} actions on {env}"
-                )
+    obs, action, reward = arrays_of(episodes, get_task(env))
     try:
         seeds = np.array([e.seed for e in episodes], np.int64)
     except (TypeError, ValueError, OverflowError) as error:

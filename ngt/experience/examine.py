@@ -5,20 +5,20 @@ from __future__ import annotations
 import contextlib
 import itertools
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ngt.errors import UserError
-from ngt.experience.envs import get_task, never_terminates
+from ngt.experience.envs import Task, get_task, never_terminates
 from ngt.experience.vector import VectorEnv
 from ngt.seeding import derive, rng
 from ngt.text import ranges
 
 if TYPE_CHECKING:
-    from ngt.experience.demos import Demos
+    from ngt.experience.demos import Demos, Episode
 
 SPREAD_STEPS = 1000  # number of steps of the random policy in `measure_spread`
 
@@ -40,6 +40,30 @@ OPTIONAL = {
 
 
 # ---------------------------------------------------------------- errors
+
+
+def arrays_of(
+    episodes: Sequence[Episode], task: Task
+) -> tuple[list[NDArray[Any]], list[NDArray[Any]], list[NDArray[Any]]]:
+    """Return the observations, actions and rewards of each episode, with shapes that fit the env.
+
+    Raise UserError for the first array that does not hold numbers or has a wrong shape.
+    """
+    found: tuple[list[NDArray[Any]], list[NDArray[Any]], list[NDArray[Any]]] = [], [], []
+    names = "obs", "action", "reward"
+    for i, episode in enumerate(episodes):
+        where = f"episodes: episode {i}"
+        arrays = [numbers(getattr(episode, name), f"{where}: {name}") for name in names]
+        steps = len(arrays[1]) if arrays[1].ndim else 0
+        shapes = (steps + 1, task.obs), (steps, task.act), (steps,)
+        for name, array, shape, kept in zip(names, arrays, shapes, found, strict=True):
+            if array.shape != shape:
+                raise UserError(
+                    f"{where}: {name}: found shape {array.shape}, expected {shape} for {steps} "
+                    f"actions on {task.id}"
+                )
+            kept.append(array)
+    return found
 
 
 def check(demos: Demos, where: str) -> None:

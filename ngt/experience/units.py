@@ -40,8 +40,8 @@ def to_unit(
             place = tuple(outside[0])
             raise UserError(
                 f"{where}: episode {episode}: action: row {place[0]}: found {array[place]:.6g}, "
-                f"expected {task.low:g} to {task.high:g} on {task.id}; clip actions that the env "
-                f"clipped itself"
+                f"expected {task.low:g} to {task.high:g} on {task.id}; check that the actions are "
+                f"of this env, and clip those that the env clipped itself"
             )
         found.append(np.clip(fraction, -1.0, 1.0))
     return found

@@ -12,10 +12,14 @@ from ngt.experience.demos import Episode
 
 @dataclass
 class Found:
-    """The episodes in a file, with their values unchanged, and notes for the user about them."""
+    """The episodes in a file, with their values unchanged, and notes for the user about them.
+
+    gym_id: gymnasium's id of the env on which they were recorded, or None if the file lacks it.
+    """
 
     episodes: list[Episode]
     notes: list[str] = field(default_factory=list)
+    gym_id: str | None = None
 
 
 @contextlib.contextmanager

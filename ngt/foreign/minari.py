@@ -46,9 +46,7 @@ def read(path: Path, env: str) -> Found:
             for episode, seed in zip(data, seeds, strict=True)
             if len(episode)
         ]
-    made_on = data.env_spec.id if data.env_spec is not None else None
-    other = made_on not in (None, get_task(env).gym_id)
-    return Found(episodes, [f"it was recorded on {made_on}, not on {env}"] if other else [])
+    return Found(episodes, gym_id=data.env_spec.id if data.env_spec is not None else None)
 
 
 def _own_folder(where: str, *name: str) -> Path:

@@ -5,9 +5,9 @@ python -m ngt.runs.receipt RECEIPT...
 A run has the receipt `<run>/done.<hash>`, an expert has `<expert>/done.<hash>`, and a recording (an
 env's demonstration file) has `<env>.done.<hash>`. The hash identifies the settings. The command
 writes a receipt only if the result in the same folder is intact and has these settings. Otherwise,
-the command looks for a former result of the run or expert, i.e. a result that a newer one replaced
-(see ngt.runs.former). If a former result is intact and has these settings, the command restores it;
-if not, the command reports an error.
+the command looks for an earlier result of the run or expert that a newer one replaced (see
+ngt.runs.former). If such a result is intact and has these settings, the command restores it; if
+not, the command reports an error.
 """
 
 import sys
@@ -61,7 +61,7 @@ def fault_in(folder: Path, wanted: str) -> str:
 
 
 def fits(place: Path, wanted: str) -> bool:
-    """Return True if a former result is complete and matches a receipt's hash."""
+    """Return True if a replaced result is complete and matches a receipt's hash."""
     record = read_json(place / "run.json")
     complete = isinstance(record, dict) and record.get("status") in COMPLETE
     return complete and not fault_in(place, wanted)

@@ -133,6 +133,30 @@ register(Task("mine", "Mine-v0", obs=3, act=1, low=-2.0, high=2.0, time_limit=30
 """
 
 
+def test_a_command_says_at_once_what_it_begins_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Check that the line is on stderr, and is the first line of the command."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    short = [*SHORT, "--set", "expert.train.steps=40"]
+    random = ["--random", "--out", "random.npz"]
+    of_dataset = ["--env", "Pendulum-v1", "--actions", "env", "--out", "new.npz"]
+    for arguments, begun in (
+        (["expert", "Pendulum-v1"], "expert Pendulum-v1: trains to env step 40; progress, wit"),
+        (["record", "Pendulum-v1"], "record: plays 3 episodes of the policy and as many of a ra"),
+        (["record", "Pendulum-v1", *random], "record: plays 3 episodes of a random policy on Pe"),
+        (["export", "minari", "random.npz", "--id", "a-v0"], "export: reads random.npz and writ"),
+        (["import", "minari", "a-v0", *of_dataset], "import: reads minari a-v0, then plays 3 ep"),
+        (["train", KEY.format(1, 0), "--demos", "new.npz"], "ngt Pendulum-v1: trains to env ste"),
+        (["evaluate", "results/test/experts/Pendulum-v1"], "evaluate: plays 16 episodes of resu"),
+    ):
+        main([*arguments, *short])
+        out, err = capsys.readouterr()
+        assert err.startswith(begun) and out, arguments
+        assert begun not in out
+
+
 def test_an_env_of_ones_own(ngt: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr("ngt.experience.envs.TASKS", dict(TASKS))

@@ -7,7 +7,7 @@ from ngt.commands.runs import amount
 from ngt.experience import demos
 from ngt.foreign import minari
 from ngt.settings.options import load_config
-from ngt.text import say
+from ngt.text import announce, say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +23,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the dataset. Its actions are in the env's units, as is usual for Minari datasets."""
     load_config(args)  # the config's `imports` may register the demonstrations' env
+    announce(f"export: reads {args.demos} and writes dataset {args.id}; usually takes seconds")
     data = demos.load(args.demos)
     folder = minari.write(data, args.id, f"demonstrations {args.demos}")
     count = amount(len(data.length), "episode")

@@ -12,10 +12,11 @@ from ngt.experience.envs import get_task
 from ngt.experience.examine import tell
 from ngt.experience.units import UNITS
 from ngt.foreign import flat, imitation, minari
+from ngt.foreign.fit import check_fit
 from ngt.foreign.found import Found
 from ngt.settings.options import at_least, load_config
 from ngt.settings.resolve import expert_config, resolve_expert
-from ngt.text import say
+from ngt.text import announce, say
 
 FORMATS: dict[str, Callable[[Path, str], Found]] = {
     "minari": minari.read,
@@ -60,12 +61,17 @@ def run(args: argparse.Namespace) -> None:
     get_task(args.env)
     if args.out.exists():
         raise UserError(f"--out: {args.out} exists; remove it or give another name")
+    expert, cell = expert_config(config, args.env), resolve_expert(config, args.env)
+    announce(
+        f"import: reads {args.format} {args.source}, then plays {expert.episodes} episodes of a "
+        f"random policy on {args.env}; usually takes less than a minute"
+    )
     found = FORMATS[args.format](args.source, args.env)
     if not found.episodes:
         raise UserError(f"{args.format} {args.source}: found no whole episode")
+    check_fit(found, args.env, f"{args.format} {args.source}")
     for note in found.notes:
         say(f"{args.source}: {note}")
-    expert, cell = expert_config(config, args.env), resolve_expert(config, args.env)
     played = record_random(
         args.env,
         expert.episodes,

@@ -14,7 +14,7 @@ from ngt.runs.keys import Layout, RunKey
 from ngt.settings.config import Config
 from ngt.settings.options import RUN_HELP, load_config
 from ngt.settings.resolve import resolve_expert
-from ngt.text import say
+from ngt.text import announce, say
 from ngt.views.clip import FORMATS, beside, check_name
 from ngt.views.film import film, need_no_display
 
@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> None:
         say(f"{env}: no expert to show beside the policy; `ngt expert {env}` trains one")
     elif expert and not args.alone and not expert.samefile(file):
         shown["expert"] = expert
+    announce(f"video: films {' and '.join(shown)} on {env}; usually takes less than a minute")
     clips = {
         label: film(
             env,

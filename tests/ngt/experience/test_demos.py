@@ -507,6 +507,12 @@ def test_a_number_too_large_for_float32_is_said_to_be_that() -> None:
     assert made(episode(5)._replace(obs=obs)).obs.max() == np.float32(3e38)
 
 
+def test_shapes_of_another_env_are_refused_before_the_unit_of_actions() -> None:
+    other = episode(5)._replace(obs=np.zeros((6, 11)), action=np.full((5, 3), 9.0))
+    with pytest.raises(UserError, match=r"episode 0: obs: found shape \(6, 11\), expected \(6, "):
+        from_episodes("Pendulum-v1", [other], np.zeros(1), "a user", actions="env")
+
+
 def test_an_action_just_outside_is_told_from_one() -> None:
     action = np.zeros((5, 1))
     action[3] = 1 + 1e-7

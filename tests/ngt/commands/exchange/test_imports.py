@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import h5py
+import minari
 import numpy as np
 import pytest
+from minari.data_collector.episode_buffer import EpisodeBuffer
 
 from ngt.experience import demos
 
@@ -74,3 +78,41 @@ def test_episodes_of_stable_baselines3_are_imported(ngt: Any, tmp_path: Path, ca
         ngt("train", "Pendulum-v1/bc/state-action-demos1-rate20/seed0", "--demos", "sb3.npz")
     said = capsys.readouterr().err
     assert "`ngt import npz sb3.npz --env Pendulum-v1 --actions env" in said
+
+
+def test_a_file_of_another_env_is_refused_before_its_units(refused: Any, tmp_path: Path) -> None:
+    """Write Pusher's shapes and actions up to 2, which are outside Hopper's bounds as well."""
+    obs, acts, last = np.zeros((101, 23)), np.full((100, 7), 2.0), np.arange(100) == 99
+    arrays = {
+        "observations": obs[:-1],
+        "actions": acts,
+        "rewards": np.zeros(100),
+        "terminals": np.zeros(100, bool),
+        "timeouts": last,
+        "next_observations": obs[1:],
+    }
+    np.savez(tmp_path / "a.npz", **arrays)
+    with h5py.File(tmp_path / "a.hdf5", "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+    env = gym.make("Pusher-v5")
+    buffer = EpisodeBuffer(
+        None, 0, None, obs, acts.astype(np.float32), [0.0] * 100, ~last & last, last
+    )
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+        minari.create_dataset_from_buffers("a-v0", [buffer], env=env)
+    env.close()
+    for kind, source, other, here, there in (
+        ("npz", "a.npz", "Hopper-v4", "(23,) and actions of shape (7,)", "(11,) and (3,)"),
+        ("d4rl", "a.hdf5", "Hopper-v4", "(23,) and actions of shape (7,)", "(11,) and (3,)"),
+        ("minari", "a-v0", "Hopper-v4", "(23,) and actions of shape (7,)", "(11,) and (3,)"),
+        ("imitation", HOPPER, "Pusher-v5", "(11,) and actions of shape (3,)", "(23,) and (7,)"),
+    ):
+        right = "Pusher-v5" if other == "Hopper-v4" else "Hopper-v4"
+        how = ["--env", other, "--actions", "env", "--out", "new.npz"]
+        said = refused("import", kind, source, *how)
+        assert f"{kind} {source}: found observations of shape {here}, expected {there} on" in said
+        assert said.endswith(f"; pass --env {right}\n") and "clip" not in said
+        assert ("it was recorded on Pusher-v5, not on" in said) == (kind == "minari")
