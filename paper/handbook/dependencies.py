@@ -80,8 +80,8 @@ def licence(package: metadata.Distribution) -> str:
         return stated["License-Expression"]
     heads = [text.split(" :: ") for text in stated.get_all("Classifier") or []]
     named = [SPDX[head[-1]] for head in heads if head[0] == "License" and head[-1] in SPDX]
-    own = stated["License"] if "License" in stated else "not stated"
-    return named[0] if named else own.splitlines()[0]
+    own = [text.splitlines()[0] for text in stated.get_all("License") or ["not stated"]]
+    return (named or own)[0]
 
 
 def size(value: float) -> str:
