@@ -176,8 +176,8 @@ def paper_study(tmp_path: Path) -> Callable[..., Study]:
     """Return paper_study(figure, ...), which makes a study of one of the paper's figures."""
 
     def make(figure: str, window: int = 3, **changes: Any) -> Study:
-        base = read_yaml(CONFIG_DIR / "base.yaml")
-        plan = {**base["figures"][figure], **changes}
+        base, lite = (read_yaml(CONFIG_DIR / f"{name}.yaml") for name in ("base", "lite"))
+        plan = {**(base["figures"].get(figure) or lite["figures"][figure]), **changes}
         settings = {
             "scale": "paper",
             "window": window,

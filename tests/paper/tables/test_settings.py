@@ -203,7 +203,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     row = "| ngt | backbone | params.m | all | 32 | 64 (release) | 4 | 32 | differs |"
     assert row in capsys.readouterr().out
     text = (tmp_path / "t.tex").read_text()
-    assert text.isascii() and r"\begin{longtable}" in text and "`" not in text
+    assert text.isascii() and r"\begin{longtable}" in text and not re.search("(?<!`)`(?!`)", text)
 
 
 def test_a_config_without_envs_is_refused() -> None:
