@@ -26,7 +26,7 @@ from ngt.runs.keys import RunKey, resolve_key, run_table
 from ngt.runs.provenance import source_hash
 from ngt.runs.status import Status
 from ngt.settings.config import CellConfig, Config
-from ngt.settings.resolve import own_file, recorded, resolve_expert, short
+from ngt.settings.resolve import expert_ships, own_file, recorded, resolve_expert, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -201,10 +201,23 @@ class Published:
         place = (key.cell, own["cell"])
         if place not in self._differences:
             found = difference(self._cell(str(key)), resolve_key(self.config, key))
-            if found.startswith("demos_source ") and (of_expert := self.of_expert(key.env)):
-                found = f"its expert's {of_expert}"
+            if found.startswith("demos_source "):
+                if of_expert := self.of_expert(key.env):
+                    found = f"its expert's {of_expert}"
+                elif self._imitates_the_shipped_expert(key):
+                    found = ""
             self._differences[place] = found
         return self._differences[place]
+
+    def _imitates_the_shipped_expert(self, key: RunKey) -> bool:
+        """Return True if a run differs from the config only in that the suite ships its expert.
+
+        The shipped expert must have the settings of the expert that the config trains.
+        """
+        ships = dataclasses.replace(self.config, demos="shipped")
+        return expert_ships(self.config, key.env) and not difference(
+            self._cell(str(key)), resolve_key(ships, key)
+        )
 
     def of_expert(self, env: str) -> str:
         """Describe the first setting of an env's expert that differs from the config, or return "".

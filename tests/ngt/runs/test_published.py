@@ -99,6 +99,26 @@ def test_an_expert_that_ships_is_gathered_too(trained: Layout, config: Config, w
     assert published.read_expert("HalfCheetah-v4").evaluations["step"].iloc[-1] == 700_000
 
 
+def test_runs_that_imitate_a_shipped_expert_fit_a_config_that_trains_it(
+    layout: Layout, write: Any
+) -> None:
+    """The settings are the same if the config would train the expert that ships."""
+    env = "HalfCheetah-v4"
+    figure = {"methods": ["ngt"], "envs": [env], "demos": [1], "seeds": [0]}
+    figures = {name: None for name in load({"scale": "lite"}).figures} | {"f": figure}
+    ships = load({"scale": "lite", "demos": "shipped", "figures": figures})
+    (key,) = run_table(ships)
+    demos = described(shipped.DATA / env / shipped.DEMOS)["checksum"]
+    layout = Layout("lite", layout.root)
+    shown = {"run": str(key), **dataclasses.asdict(key)}
+    write(layout.run(key), shown, resolve_key(ships, key), {200: [1.0]}, demos)
+    publish(layout, ships)
+    trains = load({"scale": "lite", "figures": figures})
+    assert Published(layout.published, trains).difference(key) == ""
+    other = load({"scale": "lite", "figures": figures, "expert": {"sac": {"gamma": 0.9}}})
+    assert "expert" in Published(layout.published, other).difference(key)
+
+
 def as_published(config: Config) -> Config:
     return dataclasses.replace(config, records="published")
 
