@@ -24,7 +24,7 @@ from ngt.runs.keys import Layout, RunKey
 from ngt.runs.published import Published
 from ngt.runs.table import read_runs
 from ngt.settings.config import Config
-from ngt.settings.options import Parser, add_settings, load_config, user_settings
+from ngt.settings.options import Parser, add_settings, given, load_config, user_settings
 from ngt.text import show_any_text
 from paper.drawing import caption, labels, style
 from paper.drawing import table as tables
@@ -45,6 +45,7 @@ class Options:
     allow_partial: draw the runs that exist, even if some runs are missing.
     other_settings: draw published records whose settings differ from the config's.
     notes: keep the notes below the panels in a figure's PDF.
+    selected: the command-line options that select the config, for messages.
     """
 
     artefact: Artefact
@@ -52,6 +53,7 @@ class Options:
     allow_partial: bool = False
     other_settings: bool = False
     notes: bool = True
+    selected: str = ""
 
 
 class Made(NamedTuple):
@@ -68,9 +70,9 @@ Draw = Callable[[pd.DataFrame, Config, Sequence[RunKey]], Figure]
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Make an artefact or, if no argument is given, list all artefacts."""
-    given = [*(sys.argv[1:] if argv is None else argv)]
-    name = given[0] if given and given[0] in ARTEFACTS else NAME
-    one_line_errors(name, lambda: run(given) if given else print(listing()))
+    words = [*(sys.argv[1:] if argv is None else argv)]
+    name = words[0] if words and words[0] in ARTEFACTS else NAME
+    one_line_errors(name, lambda: run(words) if words else print(listing()))
 
 
 def run(argv: Sequence[str]) -> None:
@@ -83,7 +85,14 @@ def run(argv: Sequence[str]) -> None:
     out = args.out or layout.home / artefact.file
     if artefact.kind == "table" and out.suffix != ".csv":
         raise UserError(f"--out: found {out}; the file name of a table must end in .csv")
-    options = Options(artefact, out, args.allow_partial, args.other_settings, not args.no_note)
+    options = Options(
+        artefact,
+        out,
+        allow_partial=args.allow_partial,
+        other_settings=args.other_settings,
+        notes=not args.no_note,
+        selected=given(args),
+    )
     made = maker(artefact)(config, layout, options)
     mark = other_settings(artefact, config, layout)
     try:
@@ -188,6 +197,7 @@ def read(config: Config, layout: Layout, options: Options) -> tuple[pd.DataFrame
         figure,
         allow_partial=options.allow_partial,
         other_settings=options.other_settings,
+        selected=options.selected,
     )
 
 

@@ -38,11 +38,11 @@ def test_the_sweep_trains_and_draws_each_variant(
             assert words[:3] == ["python", "-m", "paper"]
             command.main(words[3:])
     assert Path("results/sweep.pdf").exists()
-    runs = Path("results/test/runs/Pendulum-v1")
+    runs = Path("results/sweep/test/runs/Pendulum-v1")
     settings = [
-        read_json(runs / f"ngt-m{m}/state-action-demos1-rate20/seed0/config.json") for m in (8, 64)
+        read_json(runs / f"ngt-m{m}/state-action-demos1-rate20/seed0/config.json") for m in (12, 48)
     ]
-    assert [s["params"]["m"] for s in settings] == [8, 64]
+    assert [s["params"]["m"] for s in settings] == [12, 48]
 
 
 class Fixed:

@@ -59,13 +59,13 @@ def read_keys(
     *,
     allow_partial: bool = False,
     other_settings: bool = False,
+    selected: str = "",
 ) -> Runs:
     """Read the runs with these keys. Raise UserError in the same cases as `read_runs`.
 
     where: the config field that requests these runs, for messages.
+    selected: the command-line options that select the config, for messages.
     """
-    import pandas as pd
-
     origin = source(layout, config, other_settings=other_settings)
     if isinstance(origin, Published):
         origin.check(keys)
@@ -84,12 +84,18 @@ def read_keys(
             frames.append(as_rows(record, key))
         elif not allow_partial:
             why = f" ({status.note})" if status.status == "damaged" else ""
-            again = f"ngt train {key} {chosen(config)}"
             raise UserError(
-                f"run {key}: {status.status}{why}; train it with `{again}`, or omit missing runs "
-                f"with --allow-partial"
+                f"run {key}: {status.status}{why}; train it with `ngt train {key} "
+                f"{selected or chosen(config)}`, or omit missing runs with --allow-partial"
             )
     _check_demos(frames)
+    return Runs(_joined(frames), statuses, records)
+
+
+def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame | None:
+    """Return the rows of all runs, or None if there are no runs."""
+    import pandas as pd
+
     # A run that diverged before its first evaluation has no rows.
     full = [frame for frame in frames if len(frame)] or frames[:1]
     rows = pd.concat(full, ignore_index=True) if full else None
@@ -100,7 +106,7 @@ def read_keys(
         # versions lack.
         rows.loc[rows["env"].isin(reasons), "score"] = float("nan")
         rows.attrs = {"unscored": reasons}
-    return Runs(rows, statuses, records)
+    return rows
 
 
 def unscored_envs(rows: pd.DataFrame | None) -> dict[str, str]:
@@ -118,6 +124,7 @@ def read_runs(
     *,
     allow_partial: bool = False,
     other_settings: bool = False,
+    selected: str = "",
 ) -> tuple[pd.DataFrame, list[RunKey]]:
     """Return all evaluations of a figure's or table's runs, and the keys of its missing runs.
 
@@ -133,6 +140,7 @@ def read_runs(
     is set.
 
     figure: name of the figure or table.
+    selected: the command-line options that select the config, for messages.
     """
     keys = run_table(config, [figure], beside=True)
     runs = read_keys(
@@ -142,6 +150,7 @@ def read_runs(
         f"figures.{figure}",
         allow_partial=allow_partial,
         other_settings=other_settings,
+        selected=selected,
     )
     if runs.rows is None:
         published = config.records == "published"

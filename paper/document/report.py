@@ -29,7 +29,7 @@ from paper.drawing import caption, stamps, style
 from paper.drawing import table as tables
 from paper.drawing.panels import BANDS
 from paper.drawing.table import Cell, Table
-from paper.register import CURVES, FIGURES, MAIN, REPORT, TABLES, VIDEOS, Artefact, envs
+from paper.register import ARTEFACTS, CURVES, FIGURES, MAIN, REPORT, TABLES, VIDEOS, Artefact, envs
 
 LIMIT = 5_000_000  # bytes without videos, so that the page can be mailed and opens quickly
 LIMIT_OF_VIDEOS = 3_000_000  # bytes of all videos
@@ -85,11 +85,11 @@ class Item:
 def target(config: Config, artefact: Artefact) -> str:
     """Return the command that makes an artefact."""
     ending = "pdf" if artefact.name in FIGURES else "csv"
-    chosen = [f"scale={config.scale}"] * (config.scale != Config.scale)
-    chosen += [f"study={config.study}"] * bool(config.study)
-    choice = f" --config {' '.join(chosen)}" if chosen else ""
-    home = Layout.of(config).home
-    return f"snakemake --cores all {home}/{artefact.name}.{ending}{choice}"
+    file = f"{Layout.of(config).home}/{artefact.name}.{ending}"
+    if config.study:  # the report does not know the name of the study's file
+        return f"snakemake --cores all --configfile YOUR.yaml -- {file}"
+    choice = f" --config scale={config.scale}" * (config.scale != Config.scale)
+    return f"snakemake --cores all {file}{choice}"
 
 
 def items(
@@ -192,6 +192,8 @@ def _rows(found: Sequence[Item], name: str) -> Sequence[Mapping[str, Cell]]:
 
 def redraw(config: Config) -> str:
     """Return the command that draws the main figure again."""
+    if config.study:
+        return target(config, ARTEFACTS["main_figure"])
     chosen = [f"SCALE={config.scale}"] * (config.scale != Config.scale)
     chosen += ["RECORDS=published"] * (config.records == "published")
     return " ".join(["make figure", *chosen])

@@ -73,6 +73,7 @@ def collect(config: Config, layout: Layout, options: Options) -> Evidence:
         "figures",
         allow_partial=options.allow_partial,
         other_settings=options.other_settings,
+        selected=options.selected,
     )
     gpu = read_gpu(layout.root / "published" / "gpu.json")
     return Evidence(config, load({"scale": "paper"}), runs, gpu)

@@ -12,7 +12,7 @@ from ngt.experience.envs import get_task
 from ngt.files import atomic
 from ngt.runs.keys import Layout, RunKey
 from ngt.settings.config import Config
-from ngt.settings.options import RUN_HELP, load_config
+from ngt.settings.options import RUN_HELP, given, load_config
 from ngt.settings.resolve import resolve_expert
 from ngt.text import announce, say
 from ngt.views.clip import FORMATS, beside, check_name
@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> None:
     shown = {name: file}
     expert = expert_file(env, config, layout)
     if expert is None and not args.alone:
-        say(f"{env}: no expert to show beside the policy; `ngt expert {env}` trains one")
+        again = " ".join(filter(None, ["ngt expert", env, given(args)]))
+        say(f"{env}: no expert to show beside the policy; `{again}` trains one")
     elif expert and not args.alone and not expert.samefile(file):
         shown["expert"] = expert
     announce(f"video: films {' and '.join(shown)} on {env}; usually takes less than a minute")

@@ -88,6 +88,8 @@ def test_an_absent_run_is_an_error_that_names_it(
         f"run {absent}: {state}; train it with `{command}`, or omit missing runs with "
         "--allow-partial"
     )
+    with pytest.raises(UserError, match=f"`ngt train {absent} --config mine.yaml`"):
+        read_runs(layout, config, "f", selected="--config mine.yaml")
     table, left_out = read_runs(layout, config, "f", allow_partial=True)
     assert left_out == [absent]
     assert table["demos"].tolist() == [present.demos]

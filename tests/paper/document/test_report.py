@@ -175,6 +175,13 @@ def test_the_command_that_makes_a_file_names_the_scale(study: Any) -> None:
     )
 
 
+def test_the_commands_of_a_study_name_its_file_and_folder(study: Any) -> None:
+    config = load({"scale": "test", "study": "mine"})
+    made = "snakemake --cores all --configfile YOUR.yaml -- results/mine/"
+    assert report.target(config, TABLES["main_table"]) == f"{made}main_table.csv"
+    assert report.redraw(config) == f"{made}main_figure.pdf"
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"caption": "x"}'])
 def test_a_file_that_is_no_table_is_named(study: Any, text: str) -> None:
     (study.layout.root / "main_table.json").write_text(text)
