@@ -9,7 +9,6 @@ the resources that the workflow's jobs request, with margins. A scale is a confi
 workflow/config/.
 """
 
-import argparse
 import atexit
 import dataclasses
 import logging
@@ -22,7 +21,9 @@ from typing import Any, NamedTuple
 from ngt.runs.keys import packs, run_table
 from ngt.settings.config import CellConfig, Config
 from ngt.settings.load import load, read_yaml
+from ngt.settings.options import Parser
 from ngt.settings.resolve import method_label, resolve, resolve_expert
+from paper.command import one_line_errors
 from workflow.resources import (
     MARGIN,
     START,
@@ -243,12 +244,20 @@ def _number(value: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print all tables of a scale's cost."""
-    parser = argparse.ArgumentParser(prog="python -m workflow.cost", description=__doc__)
-    parser.add_argument("scale")
+    """Print all tables of the cost of a scale or of the user's settings."""
+    one_line_errors("workflow.cost", lambda: run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Parse the arguments and print the tables."""
+    parser = Parser(prog="python -m workflow.cost", description=__doc__)
+    parser.add_argument("scale", nargs="?", help="name of a workflow/config/<scale>.yaml")
+    parser.add_argument("--config", type=Path, help="YAML file with your own settings")
     parser.add_argument("--site", type=Path, help="the cluster's YAML file, as for the workflow")
     args = parser.parse_args(arguments)
-    config, site = load({"scale": args.scale}), Site(gpu=GpuSite(env_workers=12))
+    own = read_yaml(args.config) if args.config else {}
+    config = load({**own, "scale": args.scale} if args.scale else own)
+    site = Site(gpu=GpuSite(env_workers=12))
     if args.site is not None:
         site = site_of(read_yaml(args.site))
         site = dataclasses.replace(site, gpu=site.gpu or GpuSite())

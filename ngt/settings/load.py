@@ -68,12 +68,24 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
             f"{', '.join(scales)}); choose another name"
         )
     merged = merge(base, read_yaml(directory / f"{scale}.yaml"))
+    _check_left_out(data, directory)
     merged = merge(merged, _without_others(data, merged))
     for f in dataclasses.fields(Config):
         # If a field has `null` in its metadata, null entries of its mapping are left out.
         if f.metadata.get("null") and isinstance(merged.get(f.name), dict):
             merged[f.name] = {k: v for k, v in merged[f.name].items() if v is not None}
     return _checked(merged)
+
+
+def _check_left_out(data: Mapping[str, Any], directory: Path) -> None:
+    """Refuse `null` for a figure that no scale has: its name is misspelt."""
+    figures = data.get("figures")
+    absent = [k for k, v in figures.items() if v is None] if isinstance(figures, Mapping) else []
+    files = directory.glob("*.yaml") if absent else ()
+    known = {OTHERS, *(name for file in files for name in read_yaml(file).get("figures", {}))}
+    for name in absent:
+        if name not in known:
+            raise UserError(f"figures.{name}: no scale has it; {suggest(str(name), sorted(known))}")
 
 
 def _without_others(data: Mapping[str, Any], lower: Mapping[str, Any]) -> Mapping[str, Any]:

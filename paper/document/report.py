@@ -199,6 +199,12 @@ def redraw(config: Config) -> str:
     return " ".join(["make figure", *chosen])
 
 
+def title(config: Config) -> str:
+    """Return the page's title, which names the study if the config has one."""
+    of = f"Study {config.study}" if config.study else "Noise-Guided Transport"
+    return f"{of}: the runs of scale {config.scale}"
+
+
 def _content(config: Config, found: Sequence[Item], runs: Runs) -> dict[str, Any]:
     """Return the variables of the page's template, without the pictures."""
     tables = {f"runs-{name}": table for name, table in report_runs.tables(config, runs).items()}
@@ -207,6 +213,7 @@ def _content(config: Config, found: Sequence[Item], runs: Runs) -> dict[str, Any
     aggregates, claims = (_rows(found, name) for name in ("aggregate_table", "claims_table"))
     return {
         "config": config,
+        "title": title(config),
         "facts": report_runs.facts(config, runs),
         "verdicts": list(verdicts(found)),
         "gaps": gaps,

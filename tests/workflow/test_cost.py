@@ -271,3 +271,16 @@ def test_the_command_prints_every_table(capsys: pytest.CaptureFixture[str], tmp_
         "Larger and smaller grids:",
         "Memory of a run on its training device, GB:",
     ]
+
+
+def test_the_command_takes_the_users_settings_and_names_a_wrong_scale(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("figures: {main_figure: {methods: [dac-r, wdac]}, others: null}")
+    main(["--config", str(mine)])
+    assert "| unchanged | 13 |" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as stopped:
+        main([str(mine)])
+    assert stopped.value.code == 2
+    assert "scale: " in (said := capsys.readouterr().err) and said.count("\n") == 1

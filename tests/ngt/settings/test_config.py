@@ -801,3 +801,11 @@ def test_a_file_of_the_checkout_is_found_from_everywhere(
     assert load({"scale": "test", "envs": {"Pendulum-v1": {"demos": ""}}}), (
         "the expert's file must be used instead"
     )
+
+
+def test_null_for_a_figure_that_no_scale_has_is_refused() -> None:
+    with pytest.raises(
+        UserError, match=r"figures.main_figur: no scale has it; did you mean main_f"
+    ):
+        load({"figures": {"main_figur": None}})
+    assert "humanoid_figure" not in load({"figures": {"humanoid_figure": None}}).figures

@@ -180,6 +180,7 @@ def test_the_commands_of_a_study_name_its_file_and_folder(study: Any) -> None:
     made = "snakemake --cores all --configfile YOUR.yaml -- results/mine/"
     assert report.target(config, TABLES["main_table"]) == f"{made}main_table.csv"
     assert report.redraw(config) == f"{made}main_figure.pdf"
+    assert report.title(config) == "Study mine: the runs of scale test"
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"caption": "x"}'])
