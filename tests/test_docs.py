@@ -97,7 +97,7 @@ def test_a_page_that_uses_scale_test_says_that_its_experts_are_bad() -> None:
     used = [page for page in PAGES if any(re.search(r"scale[ =]test", b) for b in blocks(page))]
     assert len(used) > 3
     for page in used:
-        said = re.search(r"(worse than|below)\sa\srandom\spolicy", page.read_text(encoding="utf-8"))
+        said = re.search(r"(worse\sthan|below)\sa\srandom\spolicy", page.read_text(encoding="utf-8"))
         assert said, page.name
 
 
