@@ -714,10 +714,10 @@ def test_a_nan_reward_is_a_divergence_with_step_and_tensor(
 def test_one_run_diverges_and_the_others_go_on(tmp_path: Path, first: int, log_every: int) -> None:
     """Check that the other runs' files are the same as without the diverged run.
 
-    The diverged run is also evaluated while its policy is NaN. The batch size is 16, because
-    smaller batches may round differently in packs of different sizes.
+    The diverged run is also evaluated while its policy is NaN. The batch size is 32, because
+    smaller batches may round differently in packs of different sizes on a processor with AVX-512.
     """
-    cell = cell_of(model=Broken, steps=48, batch=16, eval_every=8, log_every=log_every)
+    cell = cell_of(model=Broken, steps=48, batch=32, eval_every=8, log_every=log_every)
     broken = members_of(tmp_path, (0, 1, 2))
     params = {"first": first, "seed": run_seed(cell, broken[1])}
     train(dataclasses.replace(cell, params=params), broken)
