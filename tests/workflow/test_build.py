@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ngt.experience.reference import unscored
+from ngt.settings.load import load
 from paper.document import latex
 from paper.drawing.table import from_json
 from paper.register import FIGURES, GPU, TABLES
@@ -32,7 +33,8 @@ pytestmark = pytest.mark.long
 READINGS = {"report": 1} | ({} if latex.lacking() else {"paper": 1})
 TRAINED = {"train": 42, "pack": 42, "run": 97}  # all jobs at scale `test`
 # Scale `test` imitates a recorded file, so it has no figure of experts.
-SHOWN = [name for name, figure in FIGURES.items() if not figure.experts]
+SMALL = load({"scale": "test"})
+SHOWN = [name for name, figure in FIGURES.items() if not figure.experts and figure.at(SMALL)]
 
 
 @pytest.fixture(scope="module")
