@@ -36,6 +36,11 @@ def announce(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def amount(number: int, noun: str) -> str:
+    """Return a number with its noun, such as "1 run" or "2 runs"."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Return the first and last numbers of each block of consecutive numbers in a sorted list."""
     blocks = itertools.groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])

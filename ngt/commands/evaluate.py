@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 
 from ngt.agent import policy
-from ngt.commands.runs import amount
 from ngt.commands.shared import one_thread, policy_file, read_demos, warn_of_scale
 from ngt.experience import shipped
 from ngt.experience.reference import reference_of, unscored
@@ -14,7 +13,7 @@ from ngt.experience.rollout import Evaluator
 from ngt.files import read_json
 from ngt.settings.options import at_least, load_config, user_settings
 from ngt.settings.resolve import resolve_expert
-from ngt.text import announce, say
+from ngt.text import amount, announce, say
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -10,8 +10,8 @@ from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.runs.status import STATUSES
 from ngt.runs.table import source
 from ngt.settings.config import Config
-from ngt.settings.options import given, load_config
-from ngt.text import say
+from ngt.settings.options import load_config, repeated
+from ngt.text import amount, say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -116,11 +116,6 @@ def check_known(option: str, name: str, known: Sequence[str]) -> None:
         raise UserError(f"{option}: {name!r} is not known; {suggest(name, known)}")
 
 
-def amount(number: int, noun: str) -> str:
-    """Return a number with its noun, such as "1 run" or "2 runs"."""
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
 def counted(counts: Counter[str], config: Config) -> str:
     """Return a line that states the total number of runs and how many have each status."""
     parts = ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])
@@ -137,4 +132,4 @@ def untrained(keys: Sequence[RunKey], args: argparse.Namespace) -> str:
     which = "none of these runs has been trained yet"
     if not keys:
         return which
-    return f"{which}; to train one: `{f'ngt train {keys[0]} {given(args)}'.strip()}`"
+    return f"{which}; to train one: `{repeated(f'ngt train {keys[0]}', args)}`"

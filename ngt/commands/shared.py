@@ -6,7 +6,6 @@ from pathlib import Path
 
 import torch
 
-from ngt.commands.runs import amount
 from ngt.errors import UserError
 from ngt.experience.demos import Demos, load
 from ngt.experience.reference import reference_of, unscored
@@ -17,7 +16,7 @@ from ngt.runs.lock import locked
 from ngt.runs.status import COMPLETE, status_of
 from ngt.settings.config import CellConfig, Config
 from ngt.settings.resolve import config_hash
-from ngt.text import announce, say
+from ngt.text import amount, announce, say
 from ngt.training import job
 from ngt.training.learner import Member
 from ngt.training.progress import Progress

@@ -68,7 +68,7 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
             f"{', '.join(scales)}); choose another name"
         )
     merged = merge(base, read_yaml(directory / f"{scale}.yaml"))
-    _check_left_out(data, directory)
+    _check_left_out(data, merged, directory)
     merged = merge(merged, _without_others(data, merged))
     for f in dataclasses.fields(Config):
         # If a field has `null` in its metadata, null entries of its mapping are left out.
@@ -77,13 +77,17 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
     return _checked(merged)
 
 
-def _check_left_out(data: Mapping[str, Any], directory: Path) -> None:
-    """Refuse `null` for a figure that no scale has: its name is misspelt."""
+def _check_left_out(data: Mapping[str, Any], lower: Mapping[str, Any], directory: Path) -> None:
+    """Refuse `null` for a figure that no scale has: its name is misspelt.
+
+    lower: the settings of the scale.
+    """
     figures = data.get("figures")
     absent = [k for k, v in figures.items() if v is None] if isinstance(figures, Mapping) else []
-    files = directory.glob("*.yaml") if absent else ()
-    known = {OTHERS, *(name for file in files for name in read_yaml(file).get("figures", {}))}
-    for name in absent:
+    unknown = [name for name in absent if name not in {OTHERS, *lower.get("figures", {})}]
+    files = directory.glob("*.yaml") if unknown else ()
+    known = {name for file in files for name in read_yaml(file).get("figures", {})}
+    for name in unknown:
         if name not in known:
             raise UserError(f"figures.{name}: no scale has it; {suggest(str(name), sorted(known))}")
 

@@ -100,6 +100,11 @@ def given(args: argparse.Namespace) -> str:
     return shlex.join(words)
 
 
+def repeated(command: str, args: argparse.Namespace) -> str:
+    """Return a command with the options of `add_settings` that the user gave, for a message."""
+    return f"{command} {given(args)}".strip()
+
+
 def at_least(low: int, **options: int | None) -> None:
     """Raise UserError if one of these integer options is below `low`. Options may be None."""
     for name, value in options.items():

@@ -3,11 +3,10 @@
 import argparse
 from pathlib import Path
 
-from ngt.commands.runs import amount
 from ngt.experience import demos
 from ngt.foreign import minari
 from ngt.settings.options import load_config
-from ngt.text import announce, say
+from ngt.text import amount, announce, say
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,6 @@ import argparse
 from pathlib import Path
 
 from ngt.agent import policy
-from ngt.commands.runs import amount
 from ngt.commands.shared import one_thread, policy_file
 from ngt.errors import UserError
 from ngt.experience import shipped
@@ -12,9 +11,9 @@ from ngt.experience.envs import get_task
 from ngt.files import atomic
 from ngt.runs.keys import Layout, RunKey
 from ngt.settings.config import Config
-from ngt.settings.options import RUN_HELP, given, load_config
+from ngt.settings.options import RUN_HELP, load_config, repeated
 from ngt.settings.resolve import resolve_expert
-from ngt.text import announce, say
+from ngt.text import amount, announce, say
 from ngt.views.clip import FORMATS, beside, check_name
 from ngt.views.film import film, need_no_display
 
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
     shown = {name: file}
     expert = expert_file(env, config, layout)
     if expert is None and not args.alone:
-        again = " ".join(filter(None, ["ngt expert", env, given(args)]))
+        again = repeated(f"ngt expert {env}", args)
         say(f"{env}: no expert to show beside the policy; `{again}` trains one")
     elif expert and not args.alone and not expert.samefile(file):
         shown["expert"] = expert

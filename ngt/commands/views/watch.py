@@ -8,11 +8,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ngt.commands.runs import add_figure, amount, chosen_keys, counted, untrained
+from ngt.commands.runs import add_figure, chosen_keys, counted, untrained
 from ngt.errors import UserError
 from ngt.runs.keys import Layout
 from ngt.settings.options import at_least, load_config
-from ngt.text import say
+from ngt.text import amount, say
 from ngt.views.events import Events
 from ngt.views.progress import Progress
 from ngt.views.sketch import draw
