@@ -171,6 +171,18 @@ def test_installed_packages_have_the_pinned_versions() -> None:
     assert different == {}
 
 
+def test_every_pinned_package_runs_on_the_python_of_debian_12() -> None:
+    """Check the Python that each installed, pinned package requires. Debian 12 has 3.11.2."""
+    pinned = pins()
+    required = {
+        name: d.metadata["Requires-Python"]
+        for d in importlib.metadata.distributions()
+        if (name := canonicalize_name(d.metadata["Name"])) in pinned
+    }
+    assert len(required) > 100
+    assert {n: r for n, r in required.items() if r and not SpecifierSet(r).contains("3.11.2")} == {}
+
+
 def test_lock_is_closed() -> None:
     """Check that every dependency of an installed, pinned package is also pinned."""
     pinned = pins()
