@@ -53,7 +53,7 @@ def write(folder: Path, text: str) -> None:
 
 
 def of(name: str) -> list[list[str]]:
-    """Return the arguments of the page's commands of one program, in order."""
+    """Return the arguments of each command on the page that runs this program, in order."""
     found = [words[1:] for words in commands(PAGE) if words[0] == name]
     assert found
     return found
