@@ -16,6 +16,7 @@ GPU = "results/published/gpu.json"  # written by `make gpu-check`
 QUICK = "results/published/quick.json"  # written by `ngt publish`
 POTENTIAL = "results/published/potential.npz"  # written by `python -m paper.numbers.potential`
 VIDEOS = CHECKOUT / "docs" / "experts"  # of the shipped experts, made by `ngt video`
+AGENTS = CHECKOUT / "docs" / "agents"  # videos of runs beside their experts, METHOD-ENV.gif
 CURVE_FIGURES = "paper.figures.curves:make"
 
 Kind = Literal["figure", "table", "report", "paper"]

@@ -15,7 +15,8 @@ from PIL import Image, ImageDraw
 from ngt.errors import UserError
 from ngt.foreign.extras import library
 
-LARGEST = 300_000  # maximum size of a GIF, in bytes per policy shown
+# Maximum size of a GIF in bytes, of one policy and of several side by side.
+LARGEST, LARGEST_BESIDE = 300_000, 500_000
 
 # The qualities of a GIF, from best to worst. Each consists of the width in pixels per policy, a
 # number n to keep every n-th frame, and the number of colours.
@@ -70,19 +71,20 @@ def _name(frame: NDArray[np.uint8], name: str) -> NDArray[np.uint8]:
 def gif(
     clip: Clip,
     comment: str,
-    largest: int = LARGEST,
+    largest: int | None = None,
     quality: Sequence[tuple[int, int, int]] = QUALITY,
 ) -> bytes:
     """Encode a clip as a GIF in the best quality that is small enough.
 
     Raise UserError if even the lowest quality is too large.
 
-    largest: the maximum number of bytes per policy.
+    largest: the maximum number of bytes; None means LARGEST or LARGEST_BESIDE.
     quality: the qualities to try, best first.
     """
+    limit = largest or (LARGEST if clip.policies == 1 else LARGEST_BESIDE)
     for width, every, colors in quality:
         content = encode(clip, width * clip.policies, every, colors, comment)
-        if len(content) <= largest * clip.policies:
+        if len(content) <= limit:
             return content
     raise UserError(
         f"--seconds: {len(content)} bytes at a GIF's lowest quality; film fewer seconds"

@@ -29,10 +29,21 @@ from paper.drawing import caption, stamps, style
 from paper.drawing import table as tables
 from paper.drawing.panels import BANDS
 from paper.drawing.table import Cell, Table
-from paper.register import ARTEFACTS, CURVES, FIGURES, MAIN, REPORT, TABLES, VIDEOS, Artefact, envs
+from paper.register import (
+    AGENTS,
+    ARTEFACTS,
+    CURVES,
+    FIGURES,
+    MAIN,
+    REPORT,
+    TABLES,
+    VIDEOS,
+    Artefact,
+    envs,
+)
 
-LIMIT = 5_000_000  # bytes without videos, so that the page can be mailed and opens quickly
-LIMIT_OF_VIDEOS = 3_000_000  # bytes of all videos
+LIMIT = 4_500_000  # bytes without videos, so that the page can be mailed and opens quickly
+LIMIT_OF_VIDEOS = 3_500_000  # bytes of all videos
 PAGE = Path(__file__).with_name("page")
 TEMPLATES = Environment(
     loader=FileSystemLoader(PAGE),
@@ -250,8 +261,9 @@ def page(
 ) -> str:
     """Return the web page, with pictures compressed so that the page fits into LIMIT bytes.
 
-    The page also has as many videos as fit into LIMIT_OF_VIDEOS bytes: first those of the shipped
-    experts, then the GIFs in the folder videos/ next to the scale's figures.
+    The page also has as many videos as fit into LIMIT_OF_VIDEOS bytes: first the repository's, of
+    runs beside their expert or else of the expert alone, then the GIFs in the folder videos/ next
+    to the scale's figures.
 
     Raise UserError if a run or file is missing, unless `allow_partial` is True, or if the settings
     of published records differ from the config's, unless `other_settings` is True.
@@ -278,7 +290,9 @@ def page(
     template, blank = TEMPLATES.get_template("page.html"), pictures.Picture("", 9999, 9999, 9999)
     rest = len(template.render(content, pictures=dict.fromkeys(files, blank), videos={}).encode())
     embedded = pictures.embed(files, LIMIT - rest)
-    films = [VIDEOS / f"{env}.gif" for env in envs(config)]
+    films: list[Path] = []
+    for env in envs(config):
+        films += sorted(AGENTS.glob(f"*-{env}.gif")) or [VIDEOS / f"{env}.gif"]
     films += sorted((layout.home / "videos").glob("*.gif"))
     videos = pictures.videos(films, LIMIT_OF_VIDEOS)
     return template.render(content, pictures=embedded, videos=videos)

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from ngt.errors import UserError
-from ngt.views.clip import Clip, beside, check_name, encode, gif, mp4
+from ngt.views.clip import LARGEST, LARGEST_BESIDE, Clip, beside, check_name, encode, gif, mp4
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +109,9 @@ def test_without_the_encoder_a_line_says_what_to_install(monkeypatch: pytest.Mon
         check_name(Path("a.mp4"))
     with pytest.raises(UserError, match=r"a\.avi is not a video"):
         check_name(Path("a.avi"))
+
+
+def test_several_policies_share_a_limit_under_500_kb(clip: Clip) -> None:
+    noise = [np.random.default_rng(i).integers(0, 255, (240, 320, 3), np.uint8) for i in range(10)]
+    three = beside(dict.fromkeys("abc", Clip(noise, 0.05)))
+    assert LARGEST < len(gif(three, "")) <= LARGEST_BESIDE == 500_000

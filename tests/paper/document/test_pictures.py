@@ -11,8 +11,9 @@ import pytest
 from PIL import Image
 
 from ngt.errors import UserError
+from ngt.views.clip import LARGEST_BESIDE
 from paper.document import pictures, report
-from paper.register import VIDEOS
+from paper.register import AGENTS, VIDEOS
 
 
 def decode(picture: pictures.Picture) -> Image.Image:
@@ -92,7 +93,10 @@ def test_videos_are_embedded_until_the_budget_is_spent(tmp_path: Path) -> None:
 
 
 def test_all_shipped_videos_fit_into_a_report() -> None:
-    files = sorted(VIDEOS.glob("*.gif"))
-    assert len(files) >= 7
+    experts, agents = sorted(VIDEOS.glob("*.gif")), sorted(AGENTS.glob("*.gif"))
+    assert len(experts) >= 7 and agents
+    assert all(file.stat().st_size <= LARGEST_BESIDE for file in agents)
+    filmed = {file.stem.split("-", 1)[1] for file in agents}
+    files = agents + [file for file in experts if file.stem not in filmed]
     assert len(pictures.videos(files, report.LIMIT_OF_VIDEOS)) == len(files)
     assert report.LIMIT + report.LIMIT_OF_VIDEOS <= 8_000_000

@@ -49,7 +49,15 @@ class Page(HTMLParser):
 
 
 @pytest.fixture
-def study(make_study: Make, fill: Make, make_artefacts: Make) -> Any:
+def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty folder that stands for the repository's videos of runs."""
+    monkeypatch.setattr(report, "AGENTS", tmp_path / "agents")
+    report.AGENTS.mkdir()
+    return report.AGENTS
+
+
+@pytest.fixture
+def study(make_study: Make, fill: Make, make_artefacts: Make, agents: Path) -> Any:
     made = make_study(methods=["ngt", "bc"], demos=[1, 4], seeds=[0, 1])
     fill(made)
     make_artefacts(made)
@@ -208,7 +216,7 @@ def test_pictures_shrink_where_the_page_would_be_too_large(
     about.add_text("Title", style.made_of(study.config.scale))
     Image.fromarray(noise).save(study.layout.root / "main_figure.png", pnginfo=about)
     whole = len(write(study).encode())
-    assert 100_000 < whole < report.LIMIT == 5_000_000
+    assert 100_000 < whole < report.LIMIT == 4_500_000
     monkeypatch.setattr(report, "LIMIT", whole // 2)
     text = write(study)
     assert len(text.encode()) <= whole // 2
@@ -228,6 +236,22 @@ def test_videos_of_runs_are_in_the_page_and_start_when_opened(study: Any) -> Non
     assert video["alt"] == "Video: ngt and expert"
     (details,) = (a for tag, a in page.elements if tag == "details" and a.get("class") == "video")
     assert "open" not in details
+
+
+def test_videos_of_the_repository_s_runs_are_in_the_page_of_their_env(
+    study: Any, agents: Path
+) -> None:
+    (env,) = report.envs(study.config)
+    for name in (f"ngt-{env}", "ngt-Other-v1"):
+        Image.new("P", (40, 20)).save(agents / f"{name}.gif")
+    alts = [
+        a["alt"] for tag, a in Page(write(study)).elements if tag == "img" and "gif" in a["src"]
+    ]
+    assert alts == [f"Video: ngt-{env}"]
+
+
+def test_words_are_apart_from_the_tags_around_them(study: Any) -> None:
+    assert re.findall(r"</(?:a|cite|code|em|strong)>\w+|\w+<(?:a|cite|code)\b", write(study)) == []
 
 
 def test_published_records_give_the_same_curves(study: Any) -> None:
