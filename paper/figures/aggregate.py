@@ -145,7 +145,10 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
 def reading(a: Aggregates) -> Note:
     """Return a note that explains how to read the figure."""
     bands = "bands" if len(a.methods) <= BANDS else f"{a.label}'s band"
-    ends = f"Bars and {bands}: intervals. The coverage stated below is that of the bars. "
+    ends = (
+        f"Bars and {bands}: intervals. The coverage stated below is that of the bars. Where a point "
+        "has no bar, the interval is narrower than the point. "
+    )
     return Note(
         "Top: one value per method over all tasks. Bottom: performance profiles. "
         f"{ends * (a.seeds > 1)}Dashed: the expert's return, and an even chance."
