@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from ngt.runs.keys import run_table
 from ngt.runs.table import Runs
 from ngt.settings.config import Config
+from ngt.settings.load import load
 from ngt.settings.resolve import method_label
+from ngt.text import amount
 from paper.drawing.table import Cell
 from paper.numbers.statistics import Estimate, reference
 from paper.register import MAIN
@@ -43,6 +45,7 @@ def sentences(
     gaps: the number of missing figures and tables.
     """
     yield _run(config, runs)
+    yield from _differs(config)
     label = method_label(config, name) if (name := reference(config)) else ""
     rows = {str(row["method"]): row for row in aggregates if row["demos"] == "all"}
     means = {method: mean for method, row in rows.items() if (mean := estimate(row, "iqm"))}
@@ -69,32 +72,54 @@ def _run(config: Config, runs: Runs) -> str:
     return f"{text}. A run takes {config.train.steps:,} env steps."
 
 
+def _differs(config: Config) -> Iterator[str]:
+    """Yield a sentence that says what of the paper's main figure was not run."""
+    paper, plan = load({"scale": "paper"}), config.figures.get(MAIN[0])
+    if config.scale == paper.scale or not plan:
+        return
+    asked = paper.figures[MAIN[0]].envs
+    absent = [env for env in asked if env not in plan.envs]
+    text = f"Of the paper's envs, {listed(absent)} {was(absent)} not run. " if absent else ""
+    yield (
+        f"This is not the paper's experiment. {text}A run of the paper takes "
+        f"{paper.train.steps:,} env steps, and some settings differ (see Settings)."
+    )
+
+
+def was(names: Sequence[str]) -> str:
+    """Return the verb for one name or for several."""
+    return "was" if len(names) == 1 else "were"
+
+
 def _rank(label: str, means: Mapping[str, Estimate]) -> str:
     ordered = sorted(means, key=lambda method: -means[method].value)
-    place, first = ordered.index(label) + 1, ordered[0]
+    place = ordered.index(label)
     text = (
         f"{label}'s interquartile mean score over all tasks is {means[label]} (random 0, expert "
-        f"1), number {place} of {len(ordered)} methods"
+        f"1; in brackets: 95% interval), number {place + 1} of {len(ordered)} methods."
     )
-    return f"{text}." if first == label else f"{text}; the highest is {first}'s, {means[first]}."
+    for word, some in (("Higher", ordered[:place]), ("Lower", ordered[place + 1 :])):
+        if some:
+            text += f" {word}: {', '.join(f'{method} {means[method]}' for method in some)}."
+    return text
 
 
 def _pairs(label: str, rows: Mapping[str, Row]) -> Iterator[str]:
     """Yield a sentence that compares the reference method, `label`, with each other method."""
-    groups: dict[str, list[str]] = {"ahead of": [], "behind": [], "not told apart from": []}
+    groups: dict[str, list[str]] = {"above": [], "below": [], "not told apart from": []}
     for method, row in rows.items():
         if (chance := estimate(row, "better")) is None:
             continue
         unknown = math.isnan(chance.low)
-        side = "ahead of" if not unknown and chance.low > 0.5 else "not told apart from"
-        side = "behind" if not unknown and chance.high < 0.5 else side
+        side = "above" if not unknown and chance.low > 0.5 else "not told apart from"
+        side = "below" if not unknown and chance.high < 0.5 else side
         groups[side].append(f"{method} ({chance})")
-    parts = [f"{side} {', '.join(found)}" for side, found in groups.items() if found]
+    parts = [f"{side} 0.5 for {', '.join(found)}" for side, found in groups.items() if found]
     if parts:
         yield (
-            f"{label} is {'; '.join(parts)}. The numbers are the probability that a run of {label} "
-            f"scores higher on the same task, with its 95% interval. Two methods are told apart if "
-            f"the whole interval lies on one side of 0.5."
+            f"The probability that a run of {label} scores higher than another method's run on the "
+            f"same task, with its whole 95% interval, is {'; '.join(parts)}. The claims below "
+            f"compare interquartile means instead, so the two can differ."
         )
 
 
@@ -105,16 +130,18 @@ def _claims(rows: Sequence[Row]) -> str:
         sum(row["tendency"] == word for row in some) for word in ("agrees", "contradicts")
     )
     held = sum(row["verdict"] == "reproduced" for row in decided)
-    verdicts = f"{len(decided)} {'has' if len(decided) == 1 else 'have'} a verdict"
+    verdicts = f"{len(decided) or 'none'} {'has' if len(decided) <= 1 else 'have'} a verdict"
     if decided:
         verdicts += f", “reproduced” for {held}"
+    silent = len(some) - agree - contradict
     return (
-        f"Of the paper's {len(some)} claims on imitation, {verdicts}. Whatever the verdicts, the "
-        f"values here agree with {agree} of them and contradict {contradict}."
+        f"Of the paper's {len(some)} claims on imitation, {verdicts}. Without regard to verdicts, "
+        f"the values here agree with {amount(agree, 'claim')}, contradict {contradict}, and say "
+        f"nothing on {silent}."
     )
 
 
 def _lacks(config: Config, runs: Runs, gaps: int) -> str:
     parts = {f"Runs {ABSENT[config.records]}": len(runs.absent), "Figures or tables missing": gaps}
     said = " ".join(f"{what}: {n}." for what, n in parts.items() if n)
-    return said or "No run, figure or table of this scale is missing."
+    return said or "Every run, figure and table of this scale is here."

@@ -15,7 +15,7 @@ from ngt.settings.resolve import method_label
 from paper.drawing import panels
 from paper.drawing.panels import AUC, BANDS, RETURN, SCORE, Cut, Measure, Panel, Series
 from paper.drawing.style import Note
-from paper.numbers import curves, statistics
+from paper.numbers import curves, statistics, variants
 from paper.words import ABSENT, listed, show
 
 MEANING = {  # how to read the y axis
@@ -79,6 +79,7 @@ def reading(
     ]
     if some := _elsewhere(plan, series):
         text.append(some)
+    text += _repeats(config, plan, series)
     crowded = len(series) > BANDS
     ours = next((one.label for one in series if one.reference), "")
     if len(flat) < len(series):
@@ -143,6 +144,19 @@ def _elsewhere(plan: FigureConfig, series: Iterable[Series]) -> str:
         for envs, labels in found.items()
         if len(envs) < len(plan.envs)
     )
+
+
+def _repeats(config: Config, plan: FigureConfig, series: Sequence[Series]) -> Iterator[str]:
+    """Say which variants have the settings of their base method, which the figure does not show."""
+    for one in series:
+        base, envs = config.methods[one.method].like, plan.envs_of(one.method)
+        if not base or any(other.method == base for other in series):
+            continue
+        if not variants.differences(config, base, one.method, envs):
+            yield (
+                f"{one.label} repeats {method_label(config, base)} with other random numbers; "
+                f"their settings are the same here."
+            )
 
 
 def nth(n: int) -> str:

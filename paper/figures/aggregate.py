@@ -146,8 +146,8 @@ def reading(a: Aggregates) -> Note:
     """Return a note that explains how to read the figure."""
     bands = "bands" if len(a.methods) <= BANDS else f"{a.label}'s band"
     ends = (
-        f"Bars and {bands}: intervals. The coverage stated below is that of the bars. Where a point "
-        "has no bar, the interval is narrower than the point. "
+        f"Bars and {bands}: intervals. The coverage stated below is that of the bars. Where a "
+        "point has no bar, the interval is narrower than the point. "
     )
     return Note(
         "Top: one value per method over all tasks. Bottom: performance profiles. "

@@ -15,6 +15,7 @@ from ngt.errors import UserError
 from ngt.runs.keys import run_table
 from ngt.settings.config import Config, FigureConfig
 from ngt.settings.load import load
+from paper.drawing import notes
 from paper.drawing.panels import AUC, RETURN, SCORE, Place
 from paper.figures.curves import CURVE_FIGURES, grid
 from paper.numbers import curves
@@ -182,3 +183,19 @@ def test_every_figure_is_drawn_without_scores(
     labels = [axes.get_ylabel().split("\n")[-1] for axes in seen.figure.axes]
     assert labels.count("return") == (len(envs) if name == "grid_figure" else 1)
     tidy(seen.figure)
+
+
+@pytest.mark.parametrize(
+    ("scale", "name", "repeats"),
+    [("quick", "ablation_mse_softmax", 1), ("paper", "ablation_mse_softmax", 0)],
+)
+def test_a_variant_with_the_settings_of_its_base_method_is_named(
+    scale: str, name: str, repeats: int
+) -> None:
+    config = configs(scale)
+    series = CURVE_FIGURES[name].series(config, name)
+    said = notes.reading(
+        config, series, config.figures[name].envs[0], [3], [SCORE], plan=config.figures[name]
+    )
+    text = "NGT (MSE-softmax) repeats NGT with other random numbers; their settings are the same"
+    assert said.text.count(text) == repeats
