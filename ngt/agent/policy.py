@@ -76,7 +76,9 @@ def load(path: Path) -> tuple[Policy, str]:
             meta: dict[str, Any] = json.loads((file.metadata() or {}).get("ngt", "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
-        raise UserError(f"{where}: no such file; train it first") from None
+        raise UserError(
+            f"{where}: no such file; `ngt train RUN` or `ngt expert ENV` writes it"
+        ) from None
     except (SafetensorError, OSError, json.JSONDecodeError) as error:
         text = " ".join(str(error).split())
         raise UserError(f"{where}: truncated, or not a safetensors file ({text})") from None

@@ -25,6 +25,11 @@ def ships(env: str) -> bool:
     return (DATA / env / EXPERT).exists()
 
 
+def envs() -> list[str]:
+    """Return the envs whose expert ships."""
+    return sorted(file.parent.name for file in DATA.glob(f"*/{EXPERT}"))
+
+
 def read(env: str) -> dict[str, Any]:
     """Return the contents of an env's expert.json after checking its fields and the other files.
 
@@ -34,8 +39,8 @@ def read(env: str) -> dict[str, Any]:
     expert = read_json(folder / EXPERT)
     if expert is None and not ships(env):
         raise UserError(
-            f"demos: shipped, but no expert of {env} ships in data/; write `demos: trained` to "
-            f"train one, or name your own file in envs.{env}.demos"
+            f"demos: shipped, but no expert of {env} ships in data/ (only {', '.join(envs())}); "
+            f"write `demos: trained` to train one, or name your own file in envs.{env}.demos"
         )
     if not isinstance(expert, dict) or expert.get("format") != FORMAT:
         raise _damaged(folder / EXPERT, f"not an expert's record of format {FORMAT}")

@@ -110,7 +110,8 @@ def _render(env_id: str, env: Env) -> NDArray[np.uint8]:
     try:
         frame: Any = env.render()
     except gym.error.DependencyNotInstalled as error:  # such as pygame
-        raise UserError(f"env {env_id!r}: {reason(error)}; {install('video')}") from None
+        lack = reason(error).partition(",")[0]  # the rest is gymnasium's own advice
+        raise UserError(f"env {env_id!r}: {lack}; {install('video')}") from None
     except Exception as error:  # each GL library raises its own types of errors
         if not _mujoco(env):
             raise UserError(f"env {env_id!r}: its render() raised {reason(error)}") from error

@@ -292,15 +292,15 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     # policies
     "missing policy": (
         ["evaluate", "{place}/none"],
-        ["policy {place}/none/policy.safetensors: no such file; train it first"],
+        ["policy {place}/none/policy.safetensors: no such file; `ngt train RUN` or"],
     ),
     "no expert yet": (
         ["record", "Pendulum-v1", "--results", "{place}/fresh"],
-        ["fresh/quick/experts/Pendulum-v1/policy.safetensors: no such file; train it first"],
+        ["fresh/quick/experts/Pendulum-v1/policy.safetensors: no such file; `ngt train RUN` or"],
     ),
     "folder without a policy": (
         ["evaluate", "{place}/folder"],
-        ["policy {place}/folder/policy.safetensors: no such file; train it first"],
+        ["policy {place}/folder/policy.safetensors: no such file; `ngt train RUN` or"],
     ),
     "truncated policy": (
         ["evaluate", "{place}/truncated"],

@@ -134,7 +134,9 @@ def test_a_rewritten_file_of_the_same_facts_is_fine(file: Path) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    assert message(tmp_path / "none") == "no such file; train it first"
+    assert (
+        message(tmp_path / "none") == "no such file; `ngt train RUN` or `ngt expert ENV` writes it"
+    )
 
 
 @pytest.mark.parametrize("part", [0.0, 0.001, 0.05, 0.5, 0.999])

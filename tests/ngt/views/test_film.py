@@ -65,7 +65,10 @@ def test_a_picture_for_each_frame(actor: Any, monkeypatch: pytest.MonkeyPatch) -
         (None, "render() returned NoneType of shape (), expected a picture"),
         (np.zeros((4, 6)), "of shape (4, 6), expected a picture"),
         (ValueError("no colours"), "its render() raised ValueError: no colours"),
-        (gym.error.DependencyNotInstalled("pygame is missing"), "the extra `video`"),
+        (
+            gym.error.DependencyNotInstalled("pygame is missing, run pip"),
+            "pygame is missing; pip install av",
+        ),
     ],
 )
 def test_an_env_that_cannot_be_filmed(
