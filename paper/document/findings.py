@@ -45,12 +45,12 @@ def sentences(
     gaps: the number of missing figures and tables.
     """
     yield _run(config, runs)
-    yield from _differs(config)
+    yield from _differs(config, runs)
     label = method_label(config, name) if (name := reference(config)) else ""
     rows = {str(row["method"]): row for row in aggregates if row["demos"] == "all"}
     means = {method: mean for method, row in rows.items() if (mean := estimate(row, "iqm"))}
     if label in means:
-        yield _rank(label, means)
+        yield _rank(label, means, "complete" if runs.absent else "all")
         yield from _pairs(label, rows)
     else:
         yield f"There are no aggregates over tasks, so {label or 'no method'} has no rank here."
@@ -72,31 +72,30 @@ def _run(config: Config, runs: Runs) -> str:
     return f"{text}. A run takes {config.train.steps:,} env steps."
 
 
-def _differs(config: Config) -> Iterator[str]:
-    """Yield a sentence that says what of the paper's main figure was not run."""
-    paper, plan = load({"scale": "paper"}), config.figures.get(MAIN[0])
-    if config.scale == paper.scale or not plan:
+def _differs(config: Config, runs: Runs) -> Iterator[str]:
+    """Yield a sentence that says what of the paper's main figure is not here."""
+    paper, main = load({"scale": "paper"}), MAIN[0]
+    if config.scale == paper.scale or main not in config.figures:
         return
-    asked = paper.figures[MAIN[0]].envs
-    absent = [env for env in asked if env not in plan.envs]
-    text = f"Of the paper's envs, {listed(absent)} {was(absent)} not run. " if absent else ""
+    here = {key.env for key in set(run_table(config, MAIN)) & set(runs.records)}
+    absent = [env for env in paper.figures[main].envs if env not in here]
+    text = f"Of the paper's envs, {listed(absent)} {_has(absent)} no runs here. " if absent else ""
     yield (
         f"This is not the paper's experiment. {text}A run of the paper takes "
         f"{paper.train.steps:,} env steps, and some settings differ (see Settings)."
     )
 
 
-def was(names: Sequence[str]) -> str:
-    """Return the verb for one name or for several."""
-    return "was" if len(names) == 1 else "were"
+def _has(names: Sequence[str]) -> str:
+    return "has" if len(names) == 1 else "have"
 
 
-def _rank(label: str, means: Mapping[str, Estimate]) -> str:
+def _rank(label: str, means: Mapping[str, Estimate], tasks: str) -> str:
     ordered = sorted(means, key=lambda method: -means[method].value)
     place = ordered.index(label)
     text = (
-        f"{label}'s interquartile mean score over all tasks is {means[label]} (random 0, expert "
-        f"1; in brackets: 95% interval), number {place + 1} of {len(ordered)} methods."
+        f"{label}'s interquartile mean score over {tasks} tasks is {means[label]} (random 0, "
+        f"expert 1; in brackets: 95% interval), number {place + 1} of {len(ordered)} methods."
     )
     for word, some in (("Higher", ordered[:place]), ("Lower", ordered[place + 1 :])):
         if some:
@@ -130,7 +129,7 @@ def _claims(rows: Sequence[Row]) -> str:
         sum(row["tendency"] == word for row in some) for word in ("agrees", "contradicts")
     )
     held = sum(row["verdict"] == "reproduced" for row in decided)
-    verdicts = f"{len(decided) or 'none'} {'has' if len(decided) <= 1 else 'have'} a verdict"
+    verdicts = f"{len(decided) or 'none'} {'have' if len(decided) > 1 else 'has'} a verdict"
     if decided:
         verdicts += f", “reproduced” for {held}"
     silent = len(some) - agree - contradict

@@ -52,7 +52,8 @@ def test_sentences_name_ranks_pairs_claims_and_gaps(said: Callable[..., str]) ->
     for part in (
         "3 of 4 runs of scale quick are drawn, 3 of 4 in the main figure",
         "This is not the paper's experiment. Of the paper's envs, Ant-v4, HalfCheetah-v4, ",
-        "and Walker2d-v4 were not run. A run of the paper takes 10,000,000 env steps",
+        "and Walker2d-v4 have no runs here. A run of the paper takes 10,000,000 env steps",
+        "score over complete tasks is 0.80",
         "number 2 of 5 methods. Higher: DAC (R) 0.90 [0.10, 0.90]. Lower: PWIL 0.20 [0.10, 0.90], "
         "RED 0.20 [0.10, 0.90], BC 0.10 [0.10, 0.90].",
         "is above 0.5 for BC (0.90 [0.80, 1.00]); below 0.5 for PWIL (0.10 [0.00, 0.30]); not told "
