@@ -79,15 +79,12 @@ def _differs(config: Config, runs: Runs) -> Iterator[str]:
         return
     here = {key.env for key in set(run_table(config, MAIN)) & set(runs.records)}
     absent = [env for env in paper.figures[main].envs if env not in here]
-    text = f"Of the paper's envs, {listed(absent)} {_has(absent)} no runs here. " if absent else ""
+    verb = "has" if len(absent) == 1 else "have"
+    text = f"Of the paper's envs, {listed(absent)} {verb} no runs here. " if absent else ""
     yield (
         f"This is not the paper's experiment. {text}A run of the paper takes "
         f"{paper.train.steps:,} env steps, and some settings differ (see Settings)."
     )
-
-
-def _has(names: Sequence[str]) -> str:
-    return "has" if len(names) == 1 else "have"
 
 
 def _rank(label: str, means: Mapping[str, Estimate], tasks: str) -> str:
