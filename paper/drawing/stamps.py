@@ -3,10 +3,12 @@
 An artefact is a figure, a table or a report of a scale's runs. A scale is a config in
 workflow/config/. Published records are results that ship with the suite.
 
-The workflow compares the stamp in a file with the stamp of the current inputs. Whether the file is
-up to date therefore depends neither on time stamps nor on Snakemake's records of earlier jobs.
+The code that draws is also an input, so an update of the suite redraws what it would change. The
+workflow compares the stamp in a file with the stamp of the current inputs. Whether the file is up
+to date therefore depends neither on time stamps nor on Snakemake's records of earlier jobs.
 """
 
+import functools
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,9 @@ from ngt.runs.keys import Layout, run_table
 from ngt.settings.config import Config
 from ngt.settings.resolve import config_hash
 from paper.register import FIGURES, TABLES, Artefact
+
+PAPER = Path(__file__).parents[1]
+CODE = {".py", ".json", ".mplstyle", ".tex", ".bib", ".html", ".css", ".js"}
 
 
 def sources(config: Config, layout: Layout, artefact: Artefact) -> Iterator[Path]:
@@ -84,12 +89,20 @@ def stamp(config: Config, layout: Layout, artefact: Artefact, picture: str = "")
 
     picture: for a report, the file format of its figures; empty for other artefacts.
     """
-    digest = hashlib.sha256(f"{artefact.name} {config_hash(config)}".encode())
+    digest = hashlib.sha256(f"{artefact.name} {config_hash(config)} {code_hash()}".encode())
     files = [*sources(config, layout, artefact)]
     files += parts(config, layout, picture) if picture else []
     for file in files:
         digest.update(f" {checksum(file) if file.exists() else 'missing'}".encode())
     return f"drawn from {digest.hexdigest()[:16]}"
+
+
+@functools.cache
+def code_hash(folder: Path = PAPER) -> str:
+    """Return a hash of the files in a folder that contain code, templates or styles."""
+    files = sorted(file for file in folder.rglob("*") if file.suffix in CODE)
+    parts = (f"{file.relative_to(folder).as_posix()} {checksum(file)}\n" for file in files)
+    return checksum("".join(parts).encode())
 
 
 def carries(file: Path, text: str) -> bool:

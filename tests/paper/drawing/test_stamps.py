@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from matplotlib.figure import Figure
 
-from paper.drawing import style
+from paper.drawing import stamps, style
 from paper.drawing import table as tables
 from paper.drawing.stamps import carries, parts, stamp
 from paper.drawing.table import Column, Table
@@ -37,6 +38,28 @@ def test_a_stamp_follows_settings_and_records(make_study: Callable[..., Any]) ->
     record.write_text(former)
     assert now() == first, "the former record must give the former stamp"
     assert stamp(study.config, study.layout, FIGURES["theory_figure"]) != first
+
+
+def test_a_stamp_follows_the_code_that_draws(
+    make_study: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    study = make_study()
+    first = stamp(study.config, study.layout, MAIN)
+    monkeypatch.setattr(stamps, "code_hash", lambda: "changed")
+    assert stamp(study.config, study.layout, MAIN) != first
+    monkeypatch.undo()
+
+    def of(style: str) -> str:
+        (tmp_path / "figures").mkdir(exist_ok=True)
+        (tmp_path / "figures/lines.py").write_text("WIDTH = 1")
+        (tmp_path / "a.mplstyle").write_text(style)
+        stamps.code_hash.cache_clear()
+        return stamps.code_hash(tmp_path)
+
+    assert of("a") == of("a") != of("b")
+    (tmp_path / "figures/__pycache__").mkdir()
+    (tmp_path / "figures/__pycache__/lines.cpython-312.pyc").touch()
+    assert of("a") == of("a"), "compiled files are not inputs"
 
 
 def test_a_report_depends_on_the_files_that_it_shows(make_study: Callable[..., Any]) -> None:
