@@ -18,7 +18,8 @@ from ngt.files import read_json
 from ngt.runs.keys import Layout, RunKey
 from ngt.settings.config import CellConfig, Config, Mode
 from ngt.settings.load import load
-from ngt.settings.resolve import method_rate
+from ngt.settings.resolve import find_method, method_rate
+from ngt.settings.schema import merge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,14 +92,17 @@ def imitate(
         UserError: `ngt train` would reject these arguments.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
-    if steps is not None:
-        mine["train"] = {**mine.get("train", {}), "steps": steps}
     config, root = load(mine), Path(results)
     layout = Layout.of(config, root)
     if rate is None:
         rate = method_rate(config, method) or CellConfig.rate
     data, file = _read(demos, env, layout)
-    key = RunKey(env, method, mode, rate, episodes or len(data.length), seed)
+    count = len(data.length) if episodes is None else episodes
+    key = RunKey(env, method, mode, rate, count, seed)
+    if steps is not None:  # in the section that overrides all others
+        find_method(config, method)
+        own = {"envs": {env: {"train": {"steps": steps}}}}
+        mine = merge(mine, {"methods": {method: own}})
     _command(mine, root, "train", str(key), "--demos", str(file), "--device", device)
     return Run(layout.run(key))
 
@@ -146,10 +150,10 @@ def expert(
             unknown.
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
-    if steps is not None:
-        own = mine.get("expert", {})
-        mine["expert"] = {**own, "train": {**own.get("train", {}), "steps": steps}}
     config, root = load(mine), Path(results)
+    if steps is not None:  # in the section that overrides all others
+        own = {"expert": {"train": {"steps": steps}}}
+        mine = merge(mine, {"envs": {env: own}})
     _command(mine, root, "expert", env, "--device", device)
     return Run(Layout.of(config, root).expert(env))
 

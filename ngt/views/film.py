@@ -50,7 +50,7 @@ def film(
         every = max(1, round(1 / (RATE * step)))
         _prepare(env)
         obs, frames = env.reset(seed=seed)[0], []
-        for i in range(round(seconds / step)):
+        for i in range(max(1, round(seconds / step))):
             if i % every == 0:
                 frames.append(_render(env_id, env))
             action = actor(torch.from_numpy(obs)[None, None])[0, 0].numpy()

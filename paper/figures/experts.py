@@ -17,6 +17,7 @@ from ngt.runs.keys import Layout
 from ngt.runs.published import Published, expert_name
 from ngt.runs.table import source
 from ngt.settings.config import Config
+from ngt.settings.resolve import resolve_expert
 from paper.command import Made, Options
 from paper.drawing import style
 from paper.drawing.panels import EXPERT
@@ -93,7 +94,7 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
     episodes = "/".join(sorted({str(n) for e in experts for n in e.evaluations["episodes"]}))
     note = (
         f"Scale {config.scale}, one seed per env, {episodes} deterministic episodes per "
-        f"evaluation. The policy with the best evaluation is kept, so its return is optimistic."
+        f"evaluation. {which_policy(config, [expert.env for expert in experts])}"
     )
     notes, drawn = [style.Note(note)], {expert.env for expert in experts}
     if gone := [e for e in FIGURES["expert_figure"].experts_of(config) if e not in drawn]:
@@ -101,6 +102,19 @@ def draw(experts: Sequence[Expert], config: Config) -> Figure:
         notes.append(style.Note(text, alert=True))
     style.footer(figure, handles, notes)
     return figure
+
+
+def which_policy(config: Config, envs: Sequence[str]) -> str:
+    """Return a sentence that says which policy of each env's training is kept."""
+    best = [env for env in envs if resolve_expert(config, env).train.keep == "best"]
+    if not best:
+        return "The last policy is kept."
+    if len(best) == len(envs):
+        return "The policy with the best evaluation is kept, so its return is optimistic."
+    return (
+        f"The policy with the best evaluation is kept on {', '.join(best)}, where its return is "
+        f"optimistic; elsewhere, the last policy is kept."
+    )
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from ngt.errors import UserError
 from ngt.settings.config import Config, FigureConfig
-from ngt.settings.resolve import method_label, method_rate, model_params
+from ngt.settings.resolve import method_label, method_rate, model_params, resolve
 from paper.drawing import style
 from paper.drawing.labels import labels
 from paper.drawing.notes import nth
@@ -120,7 +120,7 @@ def inverted(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], _: Confi
     return f"inverted: {'; '.join(parts)} of~evaluations", style.ALERT
 
 
-def cost(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
+def cost(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
     """Return each line's mean milliseconds per run and update, without evaluations.
 
     A pack is a group of runs that one process trains in lockstep. The time per run depends on the
@@ -136,8 +136,10 @@ def cost(_: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) 
     for one, ends in known.items():
         number = "–"
         if sizes[one] == most and len(most) == 1:
-            per_run = ends["seconds"] / ends["step"] / ends["pack"]
-            number = f"{1e3 * config.train.num_envs * per_run.mean():.1f}"
+            train = resolve(config, place.env, one.method, place.mode, one.rate).train
+            steps = (ends["step"] - train.learning_starts).clip(lower=1) / train.num_envs
+            per_run = ends["seconds"] / ends["pack"]
+            number = f"{1e3 * (per_run / steps).mean() / train.updates_per_step:.1f}"
         parts.append(f"{one.label.replace(' ', '~')}~{number}")
     return f"ms per run and update: {'; '.join(parts)}", style.GREY
 

@@ -1,6 +1,7 @@
 """ngt video: film a policy beside its env's expert."""
 
 import argparse
+import math
 from pathlib import Path
 
 from ngt.agent import policy
@@ -45,8 +46,8 @@ def run(args: argparse.Namespace) -> None:
     """Film the policy and write the files."""
     need_no_display()
     one_thread()
-    if not args.seconds > 0:
-        raise UserError(f"--seconds: must be above 0, found {args.seconds}")
+    if not 0 < args.seconds < math.inf:
+        raise UserError(f"--seconds: must be above 0 and finite, found {args.seconds}")
     for file in args.out:
         check_name(file)
     config = load_config(args)

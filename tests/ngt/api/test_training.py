@@ -51,6 +51,19 @@ def test_imitating(tmp_path: Path, capsys: Any) -> None:
     assert "came back" in capsys.readouterr().out and run.evaluations["step"].max() == 40
 
 
+def test_steps_override_every_section_of_the_config(tmp_path: Path) -> None:
+    common: dict[str, Any] = {"scale": "test", "settings": SMALL, "results": tmp_path}
+    run = ngt.imitate("Pendulum-v1", FILE, "speed-ngt", steps=40, episodes=1, **common)
+    assert run.record["step"] == 40, "the scale sets the steps of this method to 400"
+    own = {**SMALL, "envs": {"Pendulum-v1": {"expert": {"train": {"steps": 60}}}}}
+    made = ngt.expert("Pendulum-v1", steps=20, **{**common, "settings": own})
+    assert made.record["step"] == 20
+    with pytest.raises(UserError, match="method: 'nope' is not known"):
+        ngt.imitate("Pendulum-v1", FILE, "nope", steps=40, **common)
+    with pytest.raises(UserError, match="demos0"):
+        ngt.imitate("Pendulum-v1", FILE, episodes=0, **common)
+
+
 def test_an_expert_is_trained(tmp_path: Path) -> None:
     run = ngt.expert("Pendulum-v1", steps=40, scale="test", settings=SMALL, results=tmp_path)
     assert run.folder == tmp_path / "test/experts/Pendulum-v1"

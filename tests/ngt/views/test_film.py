@@ -57,6 +57,7 @@ def test_a_picture_for_each_frame(actor: Any, monkeypatch: pytest.MonkeyPatch) -
     clip = film(NAME, actor, 0, 0.5)
     assert len(clip.frames) == 5 and clip.seconds == 0.1
     assert len(film(NAME, actor, 0, 60.0).frames) == 9, "the episode ends at its time limit"
+    assert len(film(NAME, actor, 0, 1e-9).frames) == 1, "a clip has at least one frame"
 
 
 @pytest.mark.parametrize(

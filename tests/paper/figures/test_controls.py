@@ -95,6 +95,20 @@ def test_times_are_compared_within_packs_of_one_size(
     assert ("Dash:" in seen.notes) != same
 
 
+def test_times_of_methods_with_their_own_updates(paper_study: Make, drawn: Make) -> None:
+    """Check that a method with its own schedule has the time of its own updates.
+
+    NGT makes two updates per env step after 10 000 env steps, so 100 000 in 60 000 env steps.
+    """
+    study = paper_study("penalty_figure", envs=["Hopper-v4"], seeds=[0])
+    own = {"num_envs": 1, "updates_per_step": 2, "learning_starts": 10_000}
+    study.settings["methods"] = {"ngt": {"train": own}}
+    for key in study.table():
+        study.write(key, [0.5] * 6, timing=[[i * 10_000, i * 20.0] for i in range(1, 7)], pack=1)
+    above = drawn(study, "penalty_figure").above(0)
+    assert "NGT 1.2;" in above and "DAC, R 8.0;" in above
+
+
 def test_times_of_unknown_packs_are_left_out(paper_study: Make, drawn: Make) -> None:
     study = paper_study("penalty_figure", envs=["Hopper-v4"], seeds=[0])
     for key in study.table():

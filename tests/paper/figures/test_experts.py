@@ -16,7 +16,7 @@ from ngt.runs.keys import Layout
 from ngt.settings.config import Config, EnvConfig, FigureConfig
 from ngt.settings.resolve import config_hash, resolve_expert
 from paper import command
-from paper.figures.experts import draw, read
+from paper.figures.experts import draw, read, which_policy
 from paper.register import FIGURES
 
 CONFIG = Config(
@@ -55,6 +55,15 @@ def test_panels_show_mean_range_kept_and_published(layout: Layout) -> None:
     band = pendulum.collections[0].get_paths()[0].vertices
     assert band[:, 1].min() == 1.0 and band[:, 1].max() == 40.0
     assert hopper.lines[2].get_ydata()[0] == pytest.approx(3510, abs=2)
+
+
+def test_the_note_says_which_policy_is_kept() -> None:
+    envs = ["Pendulum-v1", "Hopper-v4"]
+    best = {"train": {"keep": "best"}}
+    some = replace(CONFIG, envs={"Hopper-v4": EnvConfig(expert=best)})
+    assert which_policy(CONFIG, envs) == "The last policy is kept."
+    assert which_policy(replace(CONFIG, expert=best), envs).startswith("The policy with the best")
+    assert "is kept on Hopper-v4, where its return" in which_policy(some, envs)
 
 
 @pytest.mark.parametrize("count", [1, 4, 7])

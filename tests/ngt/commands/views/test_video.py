@@ -137,6 +137,7 @@ def test_an_own_env_with_its_expert(
         (["HalfCheetah-v4", "--out", "a.avi"], "a.avi is not a video"),
         (["HalfCheetah-v4", "--out", "a.gif", "--seconds", "0"], "must be above 0"),
         (["HalfCheetah-v4", "--out", "a.gif", "--seconds", "nan"], "must be above 0"),
+        (["HalfCheetah-v4", "--out", "a.gif", "--seconds", "inf"], "must be above 0 and finite"),
         (["Reacher-v5", "--out", "a.gif"], "env Reacher-v5: has no expert"),
         (["Reacher-v5/ngt", "--out", "a.gif"], "not a run key"),
         ([RUN.replace("Column-v0", "Reacher-v5"), "--out", "a.gif"], "no such file"),
