@@ -82,6 +82,7 @@ def run(argv: Sequence[str]) -> None:
     if args.png and artefact.kind != "figure":
         raise UserError(f"--png: {artefact.name} is not a figure; leave the option out")
     config, layout = settings(args, artefact)
+    artefact.check(config)
     out = args.out or layout.home / artefact.file
     if artefact.kind == "table" and out.suffix != ".csv":
         raise UserError(f"--out: found {out}; the file name of a table must end in .csv")

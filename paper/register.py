@@ -3,13 +3,15 @@
 docs/new-artefact.md shows how to add a figure or a table.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from ngt.errors import UserError
 from ngt.experience.envs import TASKS
 from ngt.files import CHECKOUT
 from ngt.runs.keys import RunKey, run_table
-from ngt.settings.config import Config
+from ngt.settings.config import Config, FigureConfig
 from ngt.settings.resolve import own_file
 
 GPU = "results/published/gpu.json"  # written by `make gpu-check`
@@ -36,6 +38,7 @@ class Artefact:
     files: files with additional measurements, read if they exist.
     scale: the scale (a config in workflow/config/) that the artefact shows by default, or empty for
     the default scale.
+    one: fields of the main figure's or the artefact's own entry that must have a single value.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Artefact:
     everything: bool = False
     files: tuple[str, ...] = ()
     scale: str = ""
+    one: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
@@ -64,6 +68,16 @@ class Artefact:
             return bool(self.experts_of(config))
         return not (self.runs or self.everything) or bool(self.shown(config))
 
+    def check(self, config: Config) -> None:
+        """Raise UserError if the artefact can't show its entries of `figures` in the config."""
+        for name in self.runs or MAIN:
+            if self.one and name in config.figures:
+                plan_of(config, name, one=self.one)
+        if self.make == CURVE_FIGURES and self.name in config.figures:
+            from paper.figures import curves  # it imports matplotlib
+
+            curves.CURVE_FIGURES[self.name].lines(config)
+
     def keys(self, config: Config) -> list[RunKey]:
         """Return the keys of all runs that the artefact shows, including the runs of `beside`."""
         return [] if self.experts else run_table(config, self.shown(config), beside=True)
@@ -77,6 +91,17 @@ class Artefact:
         return [env for env in envs if not own_file(config, env)] if self.experts else []
 
 
+def plan_of(config: Config, name: str, *, one: Iterable[str]) -> FigureConfig:
+    """Return an entry of `figures`. Raise UserError unless each field in `one` has one value."""
+    plan = config.figures[name]
+    for axis in one:
+        values = getattr(plan, axis)
+        if len(values) != 1:
+            shown = ", ".join(map(str, values))
+            raise UserError(f"figures.{name}.{axis}: found [{shown}]; this figure needs one value")
+    return plan
+
+
 def _curves(name: str, title: str, source: str = "") -> Artefact:
     """Return a figure of learning curves for the entry of `figures` with the same name."""
     return Artefact(name, title, CURVE_FIGURES, source, runs=(name,))
@@ -84,6 +109,8 @@ def _curves(name: str, title: str, source: str = "") -> Artefact:
 
 MAIN = ("main_figure",)
 SPEED = "speed_table"  # the entry of the config's `figures` with the timed runs
+CELL = ("modes", "rates")  # fields that have one value if runs differ in method, env and demos only
+TIMED = (*CELL, "demos")
 
 ARTEFACTS = {
     artefact.name: artefact
@@ -118,6 +145,7 @@ ARTEFACTS = {
             "Aggregates over tasks (not in the paper)",
             "paper.figures.aggregate:make",
             runs=MAIN,
+            one=CELL,
         ),
         Artefact(
             "reward_figure",
@@ -132,6 +160,7 @@ ARTEFACTS = {
             "paper.figures.speed:make",
             "Table speed-comparison",
             runs=(SPEED,),
+            one=TIMED,
         ),
         Artefact(
             "expert_figure",
@@ -151,6 +180,7 @@ ARTEFACTS = {
             kind="table",
             everything=True,
             files=(GPU,),
+            one=CELL,
         ),
         Artefact("main_table", "Final scores", "paper.tables.scores:make", kind="table", runs=MAIN),
         Artefact(
@@ -159,6 +189,7 @@ ARTEFACTS = {
             "paper.tables.aggregate:make",
             kind="table",
             runs=MAIN,
+            one=CELL,
         ),
         Artefact(
             "pairs_table",
@@ -166,6 +197,7 @@ ARTEFACTS = {
             "paper.tables.pairs:make",
             kind="table",
             runs=MAIN,
+            one=CELL,
         ),
         Artefact(
             "speed_table",
@@ -174,6 +206,7 @@ ARTEFACTS = {
             "Table speed-comparison",
             kind="table",
             runs=(SPEED,),
+            one=TIMED,
         ),
         Artefact(
             "theory_table",

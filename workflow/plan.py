@@ -233,6 +233,7 @@ class Plan(Results):
 
     def demos(self, env: str) -> str:
         """Return an env's demonstration file if the config names it, or the recording's receipt."""
+        self.check_own_demos(env, max((k.demos for k in self.runs if k.env == env), default=0))
         file = demos_file(self.config, env)
         return _as_input(file) if file else self.recording_receipt(env)
 
@@ -245,6 +246,7 @@ class Plan(Results):
         if artefact is PAPER and (reason := latex.lacking()):
             raise UserError(f"{home}/{name}.pdf: {reason}")
         own = [f"{home}/{name}.{ending}" for ending in STAMPED[name]]
+        artefact.check(self.config)
         text = stamp(self.config, self.layout, artefact, PICTURE.get(name, ""))
         intact = all(carries(Path(file), text) for file in own)
         runs, envs = artefact.keys(self.config), artefact.experts_of(self.config)
@@ -311,10 +313,7 @@ class Plan(Results):
         return _as_input(str(shipped.DATA / env / shipped.EXPERT))
 
     def _job(self, runs: int, env: str, *cell: Any) -> Job:
-        """Return the resources for training runs on an env or, without `cell`, the env's expert.
-
-        `cell` holds the runs' method, input mode and subsampling rate.
-        """
+        """Return the resources for training runs of a cell or, without it, an env's expert."""
         settings = resolve(self.config, env, *cell) if cell else resolve_expert(self.config, env)
         return training(settings, runs, self.site)
 

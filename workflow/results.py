@@ -8,6 +8,8 @@ folder when the same run or expert was trained again, for example with different
 from functools import cache
 from pathlib import Path
 
+from ngt.commands.shared import read_demos
+from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.experience.envs import TASKS
 from ngt.runs.folder import Folders
@@ -34,6 +36,7 @@ class Results:
         self.expert_hash = {env: config_hash(resolve_expert(config, env)) for env in TASKS}
         self.expert_folder = cache(self._expert_folder)
         self.has_recording = cache(self._has_recording)
+        self.check_own_demos = cache(self._check_own_demos)
 
     def run_hash(self, key: RunKey) -> str:
         """Return the hash of a run's key and of the settings that the config gives the run."""
@@ -59,6 +62,21 @@ class Results:
         """
         own = bool(own_file(self.config, env))
         return self.config.demos == "trained" or own or shipped.ships(env)
+
+    def _check_own_demos(self, env: str, most: int) -> None:
+        """Raise UserError if runs can't use the user's own file with an env's demonstrations.
+
+        most: the maximum number of demonstrations that a run needs.
+        """
+        file = own_file(self.config, env)
+        if not (file and self.main):
+            return
+        found = len(read_demos(Path(file), env).length)
+        if most > found:
+            raise UserError(
+                f"envs.{env}.demos: {file} has {found} episodes, but {most} are requested; use a "
+                f"file with more episodes, or request fewer in `figures`"
+            )
 
     def expert_in_place(self, env: str) -> bool:
         """Return True if an env's expert is complete and is not among the former results."""

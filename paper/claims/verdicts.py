@@ -265,14 +265,18 @@ class Evidence:
     def complete(self, cells: Cells) -> list[RunKey]:
         """Return the selected runs on each task on which every selected run has a score.
 
-        Return an empty list if a selected method has no run on such a task.
+        Leave out tasks on which a selected method has no run.
         """
         tasks: dict[Task, list[RunKey]] = {}
         for key in self.keys(cells):
             tasks.setdefault((key.env, key.demos), []).append(key)
-        complete = [keys for keys in tasks.values() if all(key in self.scores for key in keys)]
-        keys = [key for some in complete for key in some]
-        return keys if {key.method for key in keys} == set(cells.methods) else []
+        return [
+            key
+            for keys in tasks.values()
+            if all(key in self.scores for key in keys)
+            and {key.method for key in keys} == set(cells.methods)
+            for key in keys
+        ]
 
     def groups(self, cells: Cells, by: Grouping) -> Iterator[tuple[str, Scores]]:
         """Group the selected tasks, and yield the name and the scores of each group."""

@@ -10,9 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
-from ngt.errors import UserError
 from ngt.runs.keys import RunKey
-from ngt.settings.config import Config, FigureConfig, Mode
+from ngt.settings.config import Config, Mode
 from paper.drawing import marks, style
 from paper.drawing.marks import Mean
 from paper.drawing.style import Look
@@ -34,17 +33,6 @@ BANDS = 4
 
 SHOWN = (-0.1, 1.1)  # smallest y range of a panel, in normalised returns
 LIMIT = (-0.5, 1.5)  # largest y range of a panel, in normalised returns
-
-
-def plan_of(config: Config, name: str, *, one: Iterable[str] = ("modes", "rates")) -> FigureConfig:
-    """Return an artefact's entry of `figures`. Check that each field in `one` has one value."""
-    plan = config.figures[name]
-    for axis in one:
-        values = getattr(plan, axis)
-        if len(values) != 1:
-            shown = ", ".join(map(str, values))
-            raise UserError(f"figures.{name}.{axis}: found [{shown}]; this figure needs one value")
-    return plan
 
 
 def demonstrations(count: int) -> str:

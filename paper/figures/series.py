@@ -11,10 +11,11 @@ from ngt.settings.resolve import method_label, method_rate, model_params, resolv
 from paper.drawing import style
 from paper.drawing.labels import labels
 from paper.drawing.notes import nth
-from paper.drawing.panels import AUC, SCORE, Place, Series, plan_of
+from paper.drawing.panels import AUC, SCORE, Place, Series
 from paper.numbers.curves import AXES
 from paper.numbers.scores import final_scores
 from paper.numbers.statistics import reference
+from paper.register import plan_of
 
 # ---------------------------------------------------------------- lines
 

@@ -14,9 +14,9 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.command import Made, Options, figure_of_runs
 from paper.drawing import marks, style
-from paper.drawing.panels import plan_of
 from paper.drawing.style import Look, Note
 from paper.numbers import curves, speed
+from paper.register import TIMED, plan_of
 from paper.words import ABSENT
 
 
@@ -31,7 +31,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
         raise UserError(
             f"figures.{speed.NAME}: no run has an evaluation, so there is no speed to draw"
         )
-    plan = plan_of(config, speed.NAME, one=("modes", "rates", "demos"))
+    plan = plan_of(config, speed.NAME, one=TIMED)
     bases = {method: speed.base(config, method) for method in plan.methods}
     looks = style.looks(bases.values())
     look_of = {method: looks[base] for method, base in bases.items()}

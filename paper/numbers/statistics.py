@@ -149,8 +149,8 @@ class Scores:
 
     of: maps each method to a matrix of scores, shape (seeds, tasks).
     silent: the methods without any run.
-    left_out: the tasks that are not in `tasks` because some method lacks a run on them. rliable
-    needs all seeds of all tasks.
+    left_out: the tasks that are not in `tasks` because some method lacks a run on them or, by the
+    config's `only`, has none. rliable needs all seeds of all tasks.
     """
 
     tasks: tuple[Task, ...]
@@ -193,11 +193,17 @@ def gather(
     present = {m: any(k in scores for ks in c.values() for k in ks) for m, c in cells.items()}
     tasks = list(dict.fromkeys(task for cell in cells.values() for task in cell))
     shown = {method: cell for method, cell in cells.items() if present[method]}
-    whole = [t for t in tasks if all(k in scores for cell in shown.values() for k in cell[t])]
+    whole = [
+        task
+        for task in tasks
+        if all(task in cell and all(k in scores for k in cell[task]) for cell in shown.values())
+    ]
     if none_is_fine and not whole:
         return nothing(scores, len({key.seed for key in keys}))
     if not whole or not shown:
-        lacking = next(key for key in sorted(keys) if key not in scores)
+        lacking = next((key for key in sorted(keys) if key not in scores), None)
+        if lacking is None:
+            raise UserError(f"{where}: no env has all methods; list more envs in `only`")
         raise UserError(f"{where}: no task has all its runs; first train {lacking}, for example")
     return Scores(
         tuple(whole),

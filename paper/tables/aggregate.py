@@ -189,10 +189,11 @@ def notes(a: Aggregates) -> list[Note]:
         if a.scores.silent:
             labels = ", ".join(method_label(a.config, m) for m in a.scores.silent)
             text += f" Methods without any run: {labels}."
-        if a.scores.left_out:
-            left_out = ", ".join(f"{env} with {k}" for env, k in a.scores.left_out)
-            text += f" Tasks left out for all methods, since one method lacks a run: {left_out}."
         out.append(Note(text, alert=True))
+    if a.scores.left_out:
+        left_out = ", ".join(f"{env} with {k}" for env, k in a.scores.left_out)
+        text = f"Tasks left out for all methods, since some method has no run there: {left_out}."
+        out.append(Note(text, alert=bool(a.absent)))
     return out
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
+from ngt.errors import UserError
+from ngt.settings.config import Config, FigureConfig
 from ngt.settings.load import load
 from paper.figures.curves import CURVE_FIGURES
-from paper.register import ARTEFACTS, CURVES, FIGURES, PAPER, REPORT, TABLES
+from paper.register import ARTEFACTS, CURVES, FIGURES, PAPER, REPORT, TABLES, plan_of
 from paper.source import cite
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "artefacts.md"
@@ -45,3 +49,34 @@ def test_files_are_named_after_their_artefacts() -> None:
     assert (REPORT.file, PAPER.file) == ("report.html", "paper.pdf")
     files = [artefact.file for artefact in (*FIGURES.values(), *TABLES.values())]
     assert files == [f"{n}.pdf" for n in FIGURES] + [f"{n}.csv" for n in TABLES]
+
+
+def test_one_value_where_one_is_shown() -> None:
+    plan = FigureConfig(methods=("ngt",), envs=("Hopper-v4",), rates=(10, 20))
+    config = Config(figures={"x": plan})
+    assert plan_of(config, "x", one=["modes"]) is plan
+    with pytest.raises(UserError, match=r"figures\.x\.rates: found \[10, 20\]; this figure needs"):
+        plan_of(config, "x", one=["rates"])
+
+
+@pytest.mark.parametrize(
+    ("entry", "changes", "artefacts", "message"),
+    [
+        ("main_figure", {"rates": [10, 20]}, ("main_figure", "pairs_table"), r"main_figure\.rates"),
+        ("main_figure", {"modes": ["state-action", "state-state"]}, ("claims_table",), "modes"),
+        ("grid_figure", {"methods": ["ngt", "dac-r"]}, ("grid_figure",), r"grid_figure\.methods"),
+        ("grid_figure", {"methods": ["bc-full"]}, ("grid_figure",), "has the fixed rate 1"),
+        ("speed_table", {"demos": [1, 4]}, ("speed_table", "speed_figure"), r"speed_table\.demos"),
+        ("ablation_embedding", {"methods": ["dac-r"]}, ("ablation_embedding",), "dac-r has no"),
+    ],
+)
+def test_entries_that_an_artefact_cannot_show(
+    entry: str, changes: dict[str, object], artefacts: tuple[str, ...], message: str
+) -> None:
+    config = load({"scale": "lite", "figures": {entry: changes}})
+    for name, artefact in ARTEFACTS.items():
+        if name in artefacts:
+            with pytest.raises(UserError, match=message):
+                artefact.check(config)
+        elif entry not in artefact.runs:
+            artefact.check(load({"scale": "lite"}))

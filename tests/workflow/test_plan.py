@@ -380,6 +380,35 @@ def test_ones_own_demonstrations_need_no_expert(tmp_path: Path) -> None:
     assert found.artefact("expert_figure").files == [found.expert_receipt("Walker2d-v4")]
 
 
+@pytest.mark.parametrize(
+    ("file", "demos", "message"),
+    [
+        ("tests/data/Pendulum-v1.npz", [1, 99], r"has 4 episodes, but 99 are requested"),
+        ("README.md", [1], r"README\.md"),
+        ("data/Hopper-v4/demos.npz", [1], r"Hopper-v4"),
+    ],
+)
+def test_ones_own_demonstrations_are_read_before_any_job(
+    tmp_path: Path, file: str, demos: list[int], message: str
+) -> None:
+    figure = {**SMALL["figures"]["main_figure"], "demos": demos}
+    settings = {
+        "envs": {"Pendulum-v1": {"demos": file}},
+        "figures": {**SMALL["figures"], "seeds_figure": None, "main_figure": figure},
+    }
+    with pytest.raises(UserError, match=message) as error:
+        plan(tmp_path, settings).demos("Pendulum-v1")
+    assert "\n" not in str(error.value)
+    plan(tmp_path, settings, main=False).demos("Pendulum-v1")
+
+
+def test_an_artefact_is_refused_if_it_cannot_show_its_runs(tmp_path: Path) -> None:
+    figure = {**SMALL["figures"]["main_figure"], "rates": [10, 20]}
+    found = plan(tmp_path, {"figures": {**SMALL["figures"], "main_figure": figure}})
+    with pytest.raises(UserError, match=r"figures\.main_figure\.rates: found \[10, 20\]"):
+        found.artefact("main_figure")
+
+
 def test_an_env_without_shipped_demonstrations_stops_only_what_needs_it(tmp_path: Path) -> None:
     figures = {
         **SMALL["figures"],
@@ -395,7 +424,7 @@ def test_an_env_without_shipped_demonstrations_stops_only_what_needs_it(tmp_path
 
 def test_a_name_that_snakemake_would_fill_is_one_line(tmp_path: Path) -> None:
     file = tmp_path / "my {demos}.npz"
-    shutil.copy(ROOT / "data/Hopper-v4/demos.npz", file)
+    shutil.copy(ROOT / "tests/data/Pendulum-v1.npz", file)
     found = plan(tmp_path, {"envs": {"Pendulum-v1": {"demos": str(file)}}})
     with pytest.raises(UserError, match="braces"):
         found.demos("Pendulum-v1")

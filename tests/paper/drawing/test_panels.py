@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ngt.errors import UserError
-from ngt.settings.config import Config, FigureConfig
+from ngt.settings.config import Config
 from ngt.settings.load import load
 from paper.drawing import notes, style
 from paper.drawing.panels import (
@@ -19,7 +18,6 @@ from paper.drawing.panels import (
     Panel,
     Place,
     Series,
-    plan_of,
 )
 from paper.numbers.curves import AXES
 
@@ -111,11 +109,3 @@ def test_thin_lines_have_the_dashes_of_their_method() -> None:
         few.add(runs(0.5), Series("ngt", 20, "NGT", look), number, 2)
     thin = [line for line in few.axes.lines if line.get_alpha()]
     assert [line.get_linestyle() for line in thin] == ["-", "--"]
-
-
-def test_one_value_where_one_is_shown() -> None:
-    plan = FigureConfig(methods=("ngt",), envs=("Hopper-v4",), rates=(10, 20))
-    config = Config(figures={"x": plan})
-    assert plan_of(config, "x", one=["modes"]) is plan
-    with pytest.raises(UserError, match=r"figures\.x\.rates: found \[10, 20\]; this figure needs"):
-        plan_of(config, "x")

@@ -102,7 +102,8 @@ def test_times_of_methods_with_their_own_updates(paper_study: Make, drawn: Make)
     """
     study = paper_study("penalty_figure", envs=["Hopper-v4"], seeds=[0])
     own = {"num_envs": 1, "updates_per_step": 2, "learning_starts": 10_000}
-    study.settings["methods"] = {"ngt": {"train": own}}
+    methods = study.settings["methods"]
+    study.settings["methods"] = {**methods, "ngt": {**methods["ngt"], "train": own}}
     for key in study.table():
         study.write(key, [0.5] * 6, timing=[[i * 10_000, i * 20.0] for i in range(1, 7)], pack=1)
     above = drawn(study, "penalty_figure").above(0)

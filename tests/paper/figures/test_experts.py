@@ -59,10 +59,10 @@ def test_panels_show_mean_range_kept_and_published(layout: Layout) -> None:
 
 def test_the_note_says_which_policy_is_kept() -> None:
     envs = ["Pendulum-v1", "Hopper-v4"]
-    best = {"train": {"keep": "best"}}
-    some = replace(CONFIG, envs={"Hopper-v4": EnvConfig(expert=best)})
+    some = replace(CONFIG, envs={"Hopper-v4": EnvConfig(expert={"train": {"keep": "best"}})})
+    best = replace(CONFIG, expert=replace(CONFIG.expert, train={"keep": "best"}))
     assert which_policy(CONFIG, envs) == "The last policy is kept."
-    assert which_policy(replace(CONFIG, expert=best), envs).startswith("The policy with the best")
+    assert which_policy(best, envs).startswith("The policy with the best evaluation is kept, so")
     assert "is kept on Hopper-v4, where its return" in which_policy(some, envs)
 
 

@@ -122,7 +122,7 @@ def test_a_partial_table_says_what_is_left_out(make_study: Make, fill: Make) -> 
     a = aggregates(study, allow_partial=True)
     assert (
         "PARTIAL: 7 runs are missing. Methods without any run: BC. Tasks left out for all methods, "
-        "since one method lacks a run: Pendulum-v1 with 4." in words(a)
+        "since some method has no run there: Pendulum-v1 with 4." in words(a)
     )
     assert [(r["method"], r["runs"]) for r in table(a).rows] == [("NGT", 3), ("DAC (R)", 3)]
 
