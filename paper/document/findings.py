@@ -33,7 +33,7 @@ def estimate(row: Row, key: str) -> Estimate | None:
     if row[key] is None:
         return None
     ends = (row[key], row[f"{key}_low"], row[f"{key}_high"])
-    return Estimate(*(float("nan") if x is None else float(x) for x in ends))
+    return Estimate(*(float(x) if isinstance(x, int | float) else float("nan") for x in ends))
 
 
 def sentences(

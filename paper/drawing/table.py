@@ -16,7 +16,8 @@ from paper.words import show
 
 MARK = "mark"  # the name of the CSV column with a table's marks
 
-Cell = str | int | float | None
+Several = list[float | None]  # the numbers in a cell of a column with several per cell
+Cell = str | int | float | Several | None
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class Column:
 
     head: the heading. Only LaTeX keeps the line breaks in a heading.
     number: the format of floats. The CSV ignores this format and has floats at full precision.
-    several: True if each cell is a text with several numbers, as in `a, b`. The CSV then has one
-    column per number.
+    several: True if each cell is a list of numbers, with None for a missing number. The CSV then
+    has one column per number; the other forms have all numbers in one cell.
     width: the column's width in LaTeX as a share of the line, 0 to 1. Cells wrap to this width. If
     the width is None, the column is as wide as its longest cell.
     latex: True if the cells are LaTeX already. Such a table has no other form.
@@ -68,11 +69,11 @@ class Table:
 
     def shown(self, row: Mapping[str, Cell]) -> list[str]:
         """Return a row as text for readers, with an en dash for a missing value."""
-        return [show(row[key], column.number) for key, column in self.columns.items()]
+        return [_text(row[key], column.number) for key, column in self.columns.items()]
 
     def is_numeric(self, key: str) -> bool:
-        """Return True if no cell of a column is text."""
-        return not any(isinstance(row[key], str) for row in self.rows)
+        """Return True if no cell of a column is text or has several numbers."""
+        return not any(isinstance(row[key], str | list) for row in self.rows)
 
     def csv(self) -> str:
         """Return the table as CSV, with the column keys as headings.
@@ -126,19 +127,28 @@ class Table:
         return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
-def _parts(value: Cell) -> list[Cell]:
-    """Return the numbers in a cell that holds several numbers."""
-    return [] if value is None else [*str(value).split(", ")]
+def _parts(value: Cell) -> Several:
+    """Return the numbers in a cell of a column with several numbers per cell."""
+    return value if isinstance(value, list) else []
+
+
+def _text(value: Cell, number: str) -> str:
+    """Return a cell as text for readers."""
+    if isinstance(value, list):
+        return ", ".join(show(x, number) for x in value)
+    return show(value, number)
 
 
 def _plain(value: Cell) -> Cell:
     """Return a cell for the CSV: a float at full precision, or a text with ASCII minus signs."""
     if isinstance(value, float):
-        return repr(float(value))
+        return None if math.isnan(value) else repr(float(value))
     return value.replace("−", "-") if isinstance(value, str) else value
 
 
 def _finite(value: Cell) -> Cell:
+    if parts := _parts(value):
+        return [None if x is None or not math.isfinite(x) else x for x in parts]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

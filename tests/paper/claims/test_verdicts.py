@@ -98,6 +98,14 @@ def test_groups_leave_out_tasks_that_lack_a_run(make_evidence: Make) -> None:
     assert list(alone.groups(pair, "env")) == [], "there is nothing to compare with"
 
 
+def test_groups_leave_out_tasks_that_a_method_lacks(make_evidence: Make) -> None:
+    only = {"dac-r": ["HalfCheetah-v4"]}
+    config = load({"scale": "lite", "figures": {"main_figure": {"only": only}}})
+    pair = Cells("main_figure", ("ngt", "dac-r"))
+    e = make_evidence(dict.fromkeys(pair.keys(config), 0.5), config)
+    assert [name for name, _ in e.groups(pair, "env")] == ["HalfCheetah-v4"]
+
+
 def test_verdicts() -> None:
     yes, no, unknown = Check("a", "", 0.1), Check("b", "", -0.1), Check("c", "", math.nan)
     assert Outcome([yes, yes], True).verdict == "reproduced"

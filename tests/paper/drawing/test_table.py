@@ -70,9 +70,9 @@ def test_every_form_carries_the_marks() -> None:
 
 def test_a_csv_has_one_number_in_a_cell_and_ascii_minus_signs() -> None:
     columns = {"a": Column("a"), "each": Column("each", several=True)}
-    made = Table("x", columns, [{"a": "−1", "each": "−0.25, 1.00"}, {"a": -2.0, "each": None}])
-    assert made.csv() == "a,each_1,each_2\n-1,-0.25,1.00\n-2.0,,\n"
-    assert made.markdown().splitlines()[2] == "| −1 | −0.25, 1.00 |"
+    made = Table("x", columns, [{"a": "−1", "each": [-0.125, None]}, {"a": -2.0, "each": None}])
+    assert made.csv() == "a,each_1,each_2\n-1,-0.125,\n-2.0,,\n"
+    assert made.markdown().splitlines()[2] == "| −1 | −0.12, – |"
 
 
 def test_a_json_without_marks_is_read() -> None:

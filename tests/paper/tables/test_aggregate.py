@@ -127,6 +127,26 @@ def test_a_partial_table_says_what_is_left_out(make_study: Make, fill: Make) -> 
     assert [(r["method"], r["runs"]) for r in table(a).rows] == [("NGT", 3), ("DAC (R)", 3)]
 
 
+def test_a_task_that_only_some_methods_have_is_left_out(make_study: Make, fill: Make) -> None:
+    envs = ["Pendulum-v1", "Hopper-v4"]
+    study = make_study(
+        methods=["ngt", "bc"], envs=envs, demos=[1], only={"bc": ["Hopper-v4"]}, seeds=[0, 1]
+    )
+    fill(study)
+    a = aggregates(study)
+    assert a.scores.tasks == (("Hopper-v4", 1),)
+    assert "no run there: Pendulum-v1 with 1." in words(a) and "PARTIAL" not in words(a)
+    study = make_study(
+        methods=["ngt", "bc"],
+        envs=envs,
+        demos=[1],
+        only={"bc": ["Hopper-v4"], "ngt": ["Pendulum-v1"]},
+    )
+    fill(study)
+    with pytest.raises(UserError, match="no env has all methods; list more envs in `only`"):
+        aggregates(study)
+
+
 @pytest.mark.parametrize("method", ["ngt", "bc"])
 def test_published_records_without_a_whole_task_have_no_aggregates(
     make_study: Make, fill: Make, method: str

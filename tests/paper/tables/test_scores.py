@@ -15,6 +15,7 @@ from ngt.runs.keys import RunKey, run_table
 from ngt.runs.table import read_runs
 from ngt.settings.load import load
 from paper import command
+from paper.drawing.table import from_json
 from paper.tables.scores import table
 
 Make = Callable[..., Any]
@@ -61,10 +62,10 @@ ABSENT = [RunKey("Pendulum-v1", "bc", "state-action", 20, demos=4, seed=seed) fo
 def test_cells_are_means_of_the_window_by_hand() -> None:
     text = table(runs(), CONFIG, ABSENT).markdown()
     assert text.splitlines()[2:6] == [
-        "| Pendulum-v1 | 1 | NGT | 52.5 | 0.50 | −2.68 | 3.68 | 0.25, 0.75 | 0 |",
-        "| Pendulum-v1 | 1 | BC | 52.5 | 0.50 | −2.68 | 3.68 | 0.25, 0.75 | 1 |",
-        "| Pendulum-v1 | 4 | NGT | 52.5 | 0.50 | −2.68 | 3.68 | 0.25, 0.75 | 0 |",
-        "| Pendulum-v1 | 4 | BC | – | – | – | – | – | 0 |",
+        "| Pendulum-v1 | 1 | NGT | 52.5 | 0.50 | −2.68 | 3.68 | 2 | 0.25, 0.75 | 0 |",
+        "| Pendulum-v1 | 1 | BC | 52.5 | 0.50 | −2.68 | 3.68 | 2 | 0.25, 0.75 | 1 |",
+        "| Pendulum-v1 | 4 | NGT | 52.5 | 0.50 | −2.68 | 3.68 | 2 | 0.25, 0.75 | 0 |",
+        "| Pendulum-v1 | 4 | BC | – | – | – | – | 0 | – | 0 |",
     ]
     assert "last 2 evaluations" in text and "PARTIAL: runs missing: 2." in text
     assert "With 2 seeds" in text and "90% (skewed scores)" in text, (
@@ -81,13 +82,26 @@ def test_one_seed_has_no_interval() -> None:
     absent = [key for key in keys if key.seed == 1 or key.demos == 4]
     row = table(alone, CONFIG, absent).rows[0]
     assert row["mean"] == pytest.approx(0.25) and math.isnan(row["low"])
-    assert row["scores"] == "0.25"
+    assert row["scores"] == [pytest.approx(0.25), None] and row["runs"] == 1
+
+
+def test_a_score_stays_in_its_seeds_column_at_full_precision() -> None:
+    """Check a table whose first seed is missing: the score of the second stays in its column."""
+    some = runs().query("not (method == 'ngt' and demos == 1 and seed == 0)")
+    gone = RunKey("Pendulum-v1", "ngt", "state-action", 20, demos=1, seed=0)
+    made = table(some.assign(score=some["score"] / 3), CONFIG, [*ABSENT, gone])
+    row = next(csv.DictReader(io.StringIO(made.csv())))
+    assert (row["scores_1"], row["runs"]) == ("", "1")
+    assert float(row["scores_2"]) == pytest.approx(0.25, abs=1e-15)
+    assert "| 1 | –, 0.25 | 0 |" in made.markdown()
+    again = from_json(made.json())
+    assert again.csv() == made.csv() and again.markdown() == made.markdown()
 
 
 def test_a_run_without_an_evaluation_counts_as_random() -> None:
     some = runs().query("not (method == 'bc' and seed == 1)")
     row = table(some, CONFIG, ABSENT).rows[1]
-    assert (row["scores"], row["diverged"]) == ("0.25, 0.00", 1)
+    assert (row["scores"], row["diverged"]) == ([pytest.approx(0.25), 0.0], 1)
     assert row["return"] == pytest.approx((2.5 - 7.0) / 2)
 
 
