@@ -75,7 +75,12 @@ class TrainConfig:
     num_envs: int = opt(4, "envs stepped together; a vector step counts as this many steps", 1)
     updates_per_step: int = opt(1, "number of reward and agent updates per vector step", 1)
     learning_starts: int = opt(0, "env steps of uniform random actions before the first update", 0)
-    batch: int = opt(256, "number of agent transitions per update, and of expert transitions", 1)
+    batch: int = opt(
+        256,
+        "number of agent transitions per update, and of expert transitions; methods that mix both "
+        "use half of each",
+        1,
+    )
     buffer: int = opt(4_000_000, "number of transitions kept", 1)
     eval_every: int = opt(10_000, "env steps between evaluations", 1)
     eval_episodes: int = opt(10, "deterministic episodes per evaluation, each from a new seed", 1)
