@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import yaml
 
 import baselines
 from ngt import cli
+from ngt.runs import provenance
 from ngt.settings.resolve import load_model
 from paper import command
 from paper.drawing import style
@@ -37,7 +38,7 @@ def files() -> dict[str, str]:
 
 
 @pytest.fixture
-def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return the reader's folder; modules in its `baselines` can be imported from `baselines`."""
     (tmp_path / "baselines").mkdir()
     for name, text in files().items():
@@ -48,7 +49,10 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(baselines, "__path__", paths)
     for name in ("flat", "blur"):
         monkeypatch.delitem(sys.modules, f"baselines.{name}", raising=False)
-    return tmp_path
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)  # a run records the hash of these files
+    yield tmp_path
+    provenance.source_hash.cache_clear()
+    provenance.provenance.cache_clear()
 
 
 def test_the_method_that_is_shown_is_the_one_that_runs() -> None:

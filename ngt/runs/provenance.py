@@ -4,19 +4,24 @@ import ast
 import functools
 import platform
 import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from importlib import metadata
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
 
+from ngt.errors import UserError
 from ngt.files import CHECKOUT, INSTALLED, PACKAGE, sha256
 
 ROOT = CHECKOUT
 
-# A run's numbers depend on the trainer, the run's model, and all modules of the suite that the
-# trainer and the model import.
+# A run's numbers depend on the trainer, the run's model, and all modules of the suite and of the
+# user that the trainer and the model import.
 TRAINER = "ngt.training.trainer"
 MODELS = ("ngt.potential", "ngt.reward")  # and every module of `baselines`
+INIT = "__init__.py"
+LIBRARY_FOLDERS = ("site-packages", "dist-packages")  # the modules here do not belong together
 LIBRARIES = ("torch", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
 
 
@@ -25,8 +30,13 @@ def source_hash(*models: str) -> str:
     """Return a short hash of the code that determines the results of runs with these models.
 
     The hash covers the trainer, the models, and all modules of the suite that the trainer and the
-    models import. If no models are given, the hash covers every model of the suite. The code is
-    parsed before it is hashed, so comments, docstrings and layout do not matter.
+    models import. If a model is in a user's own package, the hash also covers the modules of this
+    package that the model imports. If a model is in a user's own file outside a package, the hash
+    also covers the modules in the file's folder that the model imports. If no models are given, the
+    hash covers every model of the suite. The code is parsed before it is hashed, so comments,
+    docstrings and layout do not matter.
+
+    Raise UserError if the file of a model is not found, or if a file can't be parsed.
 
     models: dotted paths such as baselines.dac:Dac.
     """
@@ -36,37 +46,111 @@ def source_hash(*models: str) -> str:
 
 
 def sources(root: Path, models: Iterable[str] = ()) -> dict[str, str]:
-    """Return the canonical text of each module that `source_hash` covers, keyed by dotted name."""
+    """Return the canonical text of each module that `source_hash` covers, keyed by dotted name.
+
+    Raise UserError in the same cases as `source_hash`.
+    """
     every = (f"baselines.{file.stem}" for file in (root / "baselines").glob("[!_]*.py"))
     named = [model.partition(":")[0] for model in models]
+    files = _Files(root, named)
     found: dict[str, str] = {}
     waiting = [TRAINER, *(named or (*MODELS, *every))]
     while waiting:
         name = waiting.pop()
-        installed = name.startswith("ngt") and not (root / "ngt").is_dir()
-        file = (PACKAGE.parent if installed else root).joinpath(*name.split("."))
-        file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
-        if name not in found and file.is_file():
-            found[name], imports = _parsed(file.read_bytes())
-            waiting += [name.rpartition(".")[0], *imports]
+        if name not in found and (file := files.of(name)):
+            parent = name.rpartition(".")[0]
+            package = name if file.name == INIT else parent
+            try:
+                found[name], imports = _parsed(file.read_bytes(), package)
+            except (SyntaxError, ValueError) as error:
+                reason = str(error).replace("<unknown>, ", "")
+                raise UserError(f"{file}: {reason}; fix it") from None
+            waiting += [parent, *imports]
+    for name in named:
+        if name and name not in found:
+            raise UserError(
+                f"model: the code of {name!r} is not found; put it into a .py file where Python "
+                f"finds it, e.g. in this folder"
+            )
     return found
 
 
+class _Files:
+    """The files of the suite's modules, of users' models, and of the modules beside these models.
+
+    Other modules, such as those of libraries, have no file here.
+    """
+
+    def __init__(self, root: Path, models: Iterable[str]) -> None:
+        # Maps the name of each package, or module outside a package, to its paths without `.py`.
+        self.places = {
+            "ngt": [root / "ngt" if (root / "ngt").is_dir() else PACKAGE],
+            "baselines": [root / "baselines"],
+        }
+        self.folders: set[Path] = set()  # where models are that are in no package
+        for top in {name.partition(".")[0] for name in models} - self.places.keys():
+            self.places[top] = _places(top)
+            alone = [p for p in self.places[top] if (file := _file(p)) and file.name != INIT]
+            self.folders |= {p.parent for p in alone if p.parent.name not in LIBRARY_FOLDERS}
+
+    def of(self, name: str) -> Path | None:
+        """Return the file of a module, given the module's dotted name, or None."""
+        top, *rest = name.split(".")
+        if top not in self.places:
+            found = _places(top) if self.folders else []
+            self.places[top] = [place for place in found if place.parent in self.folders]
+        files = (_file(place.joinpath(*rest)) for place in self.places[top])
+        return next(filter(None, files), None)
+
+
+def _places(top: str) -> list[Path]:
+    """Return where Python finds a package or a module outside a package: its paths without `.py`.
+
+    The module is not executed.
+    """
+    try:
+        spec = find_spec(top)
+    except (ImportError, ValueError):  # refused, or loaded without a spec, such as a script
+        file = getattr(sys.modules.get(top), "__file__", None)
+        found = [file] if file else []
+    else:
+        file = spec.origin if spec and spec.has_location else None
+        found = list((spec and spec.submodule_search_locations) or ([file] if file else []))
+    paths = [Path(place) for place in found]
+    return [path.parent.resolve() / path.name.removesuffix(".py") for path in paths]
+
+
+def _file(path: Path) -> Path | None:
+    """Return the file of the package or module at a path without `.py`, or None."""
+    files = (path / INIT, path.with_name(f"{path.name}.py"))
+    return next((file for file in files if file.is_file()), None)
+
+
 @functools.cache
-def _parsed(code: bytes) -> tuple[str, list[str]]:
-    """Return a module's text from `canonical`, and the names that the module imports."""
+def _parsed(code: bytes, package: str) -> tuple[str, list[str]]:
+    """Return a module's text from `canonical`, and the names that the module imports.
+
+    package: the package in which the module's relative imports are looked up.
+    """
     tree = ast.parse(code)
-    return canonical(tree), list(imported(tree))
+    return canonical(tree), list(imported(tree, package))
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
-    """Yield each name in a module's import statements that may be a module's name."""
+def imported(tree: ast.AST, package: str) -> Iterator[str]:
+    """Yield each name in a module's import statements that may be a module's name.
+
+    package: the package in which relative imports are looked up.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            try:
+                module = resolve_name("." * node.level + (node.module or ""), package)
+            except ImportError:  # beyond the package, so Python can't import it either
+                continue
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
 def canonical(node: object) -> str:

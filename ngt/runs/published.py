@@ -259,9 +259,9 @@ class Published:
         """
         if (own := self.manifest["runs"].get(str(key))) is None:
             return Status("missing", "not among the published records")
+        differs = self.difference(key)  # this refuses records whose model can't be loaded
         model = self.manifest["cells"][own["cell"]].get("model", "")
         other = self.manifest["made"][own["made"]].get("source_hash") != source_hash(model)
-        differs = self.difference(key)
         note = f"step {own.get('step')}" + f", other settings: {differs}" * bool(differs)
         status = "stale" if differs and not self.other_settings else own.get("status", "part")
         return Status(status, note + ", other source" * other, other)

@@ -6,9 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from ngt.errors import UserError
 from ngt.runs import provenance
 from ngt.settings.load import load
 
@@ -91,6 +93,91 @@ def test_a_runs_source_hash_leaves_out_other_models(root: Path, name: str, chang
     before = hashed("baselines.one:One")
     (root / name).write_text("x = 2\n")
     assert (hashed("baselines.one:One") != before) is changes
+
+
+# A user's folder: a method in a file, and another method in a package. No module may be executed.
+FAIL = "raise RuntimeError\n"
+OWN = {
+    "file_of_a_test.py": f"{FAIL}import torch, yaml, kit_of_a_test, bag_of_a_test.deep, ngt.deep\n",
+    "kit_of_a_test.py": "SCALE = 1\n",
+    "bag_of_a_test/deep.py": "x = 1\n",
+    "other_of_a_test.py": "x = 1\n",
+    "pack_of_a_test/__init__.py": FAIL,
+    "pack_of_a_test/sub/__init__.py": "from ..far import x\n",
+    "pack_of_a_test/sub/model.py": "import other_of_a_test\nfrom . import near\nfrom .. import up",
+    "pack_of_a_test/sub/near.py": "from ....beyond import x\n",
+    "pack_of_a_test/up.py": "from .last import x\n",
+    "pack_of_a_test/last.py": "x = 1\n",
+    "pack_of_a_test/far.py": "x = 1\n",
+    "pack_of_a_test/unused.py": "x = 1\n",
+}
+IN_FILE, IN_PACKAGE = "file_of_a_test:Mine", "pack_of_a_test.sub.model:Mine"
+
+
+@pytest.fixture
+def own(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder outside the checkout, on Python's path, with the files of OWN."""
+    folder = tmp_path / "own"
+    for name, text in OWN.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("model", "covered"),
+    [
+        (IN_FILE, ["file_of_a_test.py", "kit_of_a_test.py", "bag_of_a_test/deep.py"]),
+        (IN_PACKAGE, [n for n in OWN if n.startswith("pack") and "unused" not in n]),
+    ],
+    ids=["file", "package"],
+)
+def test_a_users_model_is_covered_with_what_it_imports_from_beside_it(
+    root: Path, own: Path, model: str, covered: list[str]
+) -> None:
+    before, changes = hashed(model), []
+    assert {"ngt.training.trainer", "ngt.deep"} <= set(provenance.sources(root, [model]))
+    for name, text in OWN.items():
+        (own / name).write_text(f"{text}\ny = 1\n")
+        changes += [name] * (hashed(model) != before)
+        (own / name).write_text(text)
+    assert changes == covered
+
+
+def test_a_models_source_hash_leaves_out_libraries(
+    root: Path, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Check a model that is installed as a file, next to the libraries that it imports."""
+    assert not {"torch", "yaml"} & set(provenance.sources(root, [IN_FILE]))
+    libraries = tmp_path / "site-packages"
+    own.rename(libraries)
+    monkeypatch.syspath_prepend(str(libraries))
+    found = set(provenance.sources(root, [IN_FILE]))
+    assert "file_of_a_test" in found and "kit_of_a_test" not in found
+
+
+def test_a_model_in_a_script_is_covered(
+    root: Path, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = ModuleType("script_of_a_test")  # without a spec, as __main__
+    script.__file__ = str(own / "file_of_a_test.py")
+    monkeypatch.setitem(sys.modules, script.__name__, script)
+    before = hashed("script_of_a_test:Mine")
+    (own / "kit_of_a_test.py").write_text("SCALE = 2\n")
+    assert hashed("script_of_a_test:Mine") != before
+
+
+@pytest.mark.parametrize("name", ["nowhere_of_a_test", "pack_of_a_test.none", "baselines.none"])
+def test_a_model_whose_code_is_not_found_is_refused(own: Path, name: str) -> None:
+    with pytest.raises(UserError, match=rf"^model: the code of '{name}' is not found; put .*"):
+        hashed(f"{name}:Mine")
+
+
+def test_code_that_cannot_be_parsed_is_named(own: Path) -> None:
+    (own / "kit_of_a_test.py").write_text("x = (\n")
+    with pytest.raises(UserError, match=r"kit_of_a_test.py: '\(' was never closed \(line 1\)"):
+        hashed(IN_FILE)
 
 
 def test_the_source_hash_covers_the_trainer_its_imports_and_every_model() -> None:

@@ -392,6 +392,15 @@ def test_a_setting_that_is_no_more_is_named(trained: Layout, config: Config) -> 
         read_runs(trained, as_published(config), "f")
 
 
+def test_a_model_that_is_no_more_is_named(trained: Layout, config: Config) -> None:
+    publish(trained, config)
+    change_cell(trained, lambda cell: cell.update(model="baselines.none:None"))
+    (first,) = (key for key in run_table(config) if str(key) == FIRST)
+    records = Published(trained.published, as_published(config))
+    with pytest.raises(UserError, match=r"^records .*'baselines.none:None' can't be loaded"):
+        records.status(first)
+
+
 def test_settings_are_those_of_the_hash(trained: Layout, config: Config) -> None:
     publish(trained, config)
     file = trained.published.with_suffix(".json")

@@ -20,6 +20,7 @@ from ngt import files
 from ngt.bench.cases import random_batch
 from ngt.errors import Interrupted, UserError
 from ngt.experience.envs import get_task
+from ngt.runs.provenance import source_hash
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig
 from ngt.state import Ring, State
 from ngt.training import checkpoint
@@ -33,6 +34,15 @@ METHODS = {
     "baselines.bc:Bc": {},
     "ngt.reward:EnvReward": {},
 }
+
+OWN_METHOD = """
+from ngt.reward import Constant
+
+
+class Mine(Constant):
+    def reward(self, batch):
+        return 1.0 * super().reward(batch)
+"""
 
 
 def cell_of(model: str, env: str = "Hopper-v4", **train: object) -> CellConfig:
@@ -252,6 +262,23 @@ def test_other_code_is_refused(
     cell, member = interrupted
     monkeypatch.setattr("ngt.training.trainer.source_hash", lambda *_: "other")
     with pytest.raises(UserError, match=r"source was .* and is now other"):
+        usable(cell, member)
+
+
+def test_other_code_of_a_users_method_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "method_of_a_test.py"
+    file.write_text(OWN_METHOD)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setitem(METHODS, "method_of_a_test:Mine", {})
+    cell = cell_of("method_of_a_test:Mine")
+    (member,) = members_of(cell, tmp_path, (0,))
+    assert not train(cell, [member], None, at=240, every=160)
+    assert usable(cell, member) == [240, 160]
+    file.write_text(OWN_METHOD.replace("1.0", "2.0"))
+    source_hash.cache_clear()  # a new process reads the code anew
+    with pytest.raises(UserError, match=r"source was .* and is now"):
         usable(cell, member)
 
 
