@@ -18,7 +18,7 @@ from ngt.files import read_json
 from ngt.runs.keys import Layout, RunKey
 from ngt.settings.config import CellConfig, Config, Mode
 from ngt.settings.load import load
-from ngt.settings.resolve import find_method, method_rate
+from ngt.settings.resolve import method_rate
 from ngt.settings.schema import merge
 
 if TYPE_CHECKING:
@@ -94,17 +94,28 @@ def imitate(
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     config, root = load(mine), Path(results)
     layout = Layout.of(config, root)
+    own_rate = method_rate(config, method)  # raises UserError if the method is unknown
     if rate is None:
-        rate = method_rate(config, method) or CellConfig.rate
+        rate = own_rate or CellConfig.rate
     data, file = _read(demos, env, layout)
     count = len(data.length) if episodes is None else episodes
     key = RunKey(env, method, mode, rate, count, seed)
-    if steps is not None:  # in the section that overrides all others
-        find_method(config, method)
-        own = {"envs": {env: {"train": {"steps": steps}}}}
-        mine = merge(mine, {"methods": {method: own}})
+    mine = _with_steps(mine, steps, "methods", method, "envs", env)
     _command(mine, root, "train", str(key), "--demos", str(file), "--device", device)
     return Run(layout.run(key))
+
+
+def _with_steps(settings: dict[str, Any], steps: int | None, *sections: str) -> dict[str, Any]:
+    """Return the settings with this number of steps, or unchanged if it is None.
+
+    sections: the nested sections of the config that override all others.
+    """
+    if steps is None:
+        return settings
+    own: dict[str, Any] = {"train": {"steps": steps}}
+    for section in reversed(sections):
+        own = {section: own}
+    return merge(settings, own)
 
 
 def _read(demos: str | Path | Demos, env: str, layout: Layout) -> tuple[Demos, Path]:
@@ -151,9 +162,7 @@ def expert(
     """
     mine: dict[str, Any] = {"scale": scale, **(settings or {})}
     config, root = load(mine), Path(results)
-    if steps is not None:  # in the section that overrides all others
-        own = {"expert": {"train": {"steps": steps}}}
-        mine = merge(mine, {"envs": {env: own}})
+    mine = _with_steps(mine, steps, "envs", env, "expert")
     _command(mine, root, "expert", env, "--device", device)
     return Run(Layout.of(config, root).expert(env))
 
