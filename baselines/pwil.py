@@ -94,13 +94,14 @@ class Pwil(RewardModel):
     """The atoms of R runs, and the mass left on each atom in each env.
 
     `mass` has shape (R, n, N) for n envs and is part of a run's state. If a run has fewer atoms
-    than another run, its set of atoms is padded with atoms of mass 0. Rewards are computed in
-    `observe`.
+    than another run, its set of atoms is padded with atoms of mass 0, which come last. Rewards are
+    computed in `observe`.
     """
 
     Config = PwilConfig
     config: PwilConfig
     learns = False
+    padded = ("mass",)
     atoms: Tensor  # (R, N, d), standardised
     full: Tensor  # (R, 1, N), the masses at the start of an episode
     mean: Tensor  # (R, 1, d)

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 RESUMING = ("expert", "train")  # commands that resume from checkpoints
+REPEATING = {"--fresh", "--restart"}  # with these, the same command may repeat finished training
 
 
 def stop(number: int, frame: Any) -> None:
@@ -15,7 +16,7 @@ def stop(number: int, frame: Any) -> None:
         line, code = "interrupted", 130
     else:
         line, code = f"stopped by {signal.Signals(number).name}", os.EX_TEMPFAIL
-        if sys.argv[1:2] and sys.argv[1] in RESUMING:
+        if sys.argv[1:2] and sys.argv[1] in RESUMING and REPEATING.isdisjoint(sys.argv):
             line += "; the same command resumes"
     print(f"ngt: {line}", file=sys.stderr, flush=True)
     sys.exit(code)

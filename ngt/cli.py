@@ -99,8 +99,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except UserError as error:
         refuse(args, f"ngt: error: {error}")
     except Interrupted as stop:
-        same = "the same command, without --restart," if args.restart else "the same command"
-        leave(f"ngt: stopped at step {stop}; {same} resumes from there", os.EX_TEMPFAIL)
+        leave(resuming(stop, args.restart), os.EX_TEMPFAIL)
     except KeyboardInterrupt:
         leave("ngt: interrupted", 130)
     except BrokenPipeError:  # as in `ngt runs | head`, which closes the pipe early
@@ -119,6 +118,15 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"ngt: error: not enough memory ({reason}); lower train.buffer, train.batch, "
             f"train.num_envs, train.eval_episodes, sac.hidden or pack",
         )
+
+
+def resuming(stop: Interrupted, restart: bool) -> str:
+    """Return a message that training was stopped, with the command that resumes it."""
+    step, *left = stop.args
+    changes = ["without --restart"] * restart + ["with only these runs"] * len(left)
+    same = f"the same command, {' and '.join(changes)}," if changes else "the same command"
+    runs = f": {' '.join(left[0])}" if left else ""
+    return f"ngt: stopped at step {step}; {same} resumes from there{runs}"
 
 
 def leave(line: str, code: int) -> NoReturn:

@@ -12,7 +12,11 @@ class UserError(Exception):
 
 
 class Interrupted(Exception):
-    """Training was stopped by a signal. The argument is the step of every run's checkpoint."""
+    """Training was stopped by a signal. The first argument is the step of every run's checkpoint.
+
+    If the same command would train finished runs again, the second argument lists the keys of the
+    other runs.
+    """
 
 
 def lacks_memory(error: BaseException) -> bool:

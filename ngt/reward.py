@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ngt.agent.optim import adam, descend
@@ -47,6 +48,7 @@ __all__ = [
     "checked",
     "half_each",
     "opt",
+    "resized",
 ]
 
 
@@ -104,6 +106,16 @@ def half_each(agent: Batch, expert: Batch) -> Batch:
     return Batch(*(torch.cat([a[:, :own], e[:, : rows - own]], dim=1) for a, e in sides))
 
 
+def resized(tensor: Tensor, width: int) -> Tensor:
+    """Cut zeros from a tensor's last dimension, or append zeros, so that its size becomes `width`.
+
+    If this would cut other values than zeros, return the tensor as it is.
+    """
+    if tensor[..., width:].any():
+        return tensor
+    return F.pad(tensor, (0, width - tensor.shape[-1]))  # cuts if the number is negative
+
+
 class RewardModel(nn.Module):
     """The reward model of R runs. A subclass sets `Config`, and is constructed with (config, spec).
 
@@ -118,6 +130,9 @@ class RewardModel(nn.Module):
     # hidden, unless the model overrides `observe`. In this case, batch.reward holds the rewards
     # that `observe` returned.
     uses_env_reward: ClassVar[bool] = False
+    # Names of the buffers whose last dimension is padded with zeros, because the pack's runs have
+    # different numbers of demonstrations. If a run resumes in another pack, its padding is resized.
+    padded: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: Any, spec: Spec) -> None:
         super().__init__()

@@ -3,7 +3,7 @@
 docs/new-artefact.md shows how to add a figure or a table.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +12,7 @@ from ngt.experience.envs import TASKS
 from ngt.files import CHECKOUT
 from ngt.runs.keys import RunKey, run_table
 from ngt.settings.config import Config, FigureConfig
-from ngt.settings.resolve import own_file
+from ngt.settings.resolve import method_rate, model_params, own_file
 
 GPU = "results/published/gpu.json"  # written by `make gpu-check`
 QUICK = "results/published/quick.json"  # written by `ngt publish`
@@ -23,6 +23,57 @@ CURVE_FIGURES = "paper.figures.curves:make"
 
 Kind = Literal["figure", "table", "report", "paper"]
 ENDINGS: dict[Kind, str] = {"figure": "pdf", "table": "csv", "report": "html", "paper": "pdf"}
+
+
+def plan_of(config: Config, name: str, *, one: Iterable[str]) -> FigureConfig:
+    """Return an entry of `figures`. Raise UserError unless each field in `one` has one value."""
+    plan = config.figures[name]
+    for axis in one:
+        values = getattr(plan, axis)
+        if len(values) != 1:
+            shown = ", ".join(map(str, values))
+            raise UserError(f"figures.{name}.{axis}: found [{shown}]; this figure needs one value")
+    return plan
+
+
+def one_rate(config: Config, name: str) -> FigureConfig:
+    """Return an entry of `figures` whose runs have one subsampling rate."""
+    return plan_of(config, name, one=["rates"])
+
+
+def one_cell(config: Config, name: str) -> FigureConfig:
+    """Return an entry of `figures` whose runs have one input mode and one rate."""
+    return plan_of(config, name, one=["modes", "rates"])
+
+
+def one_task(config: Config, name: str) -> FigureConfig:
+    """Return an entry of `figures` whose runs differ only in method, env and seed."""
+    return plan_of(config, name, one=["modes", "rates", "demos"])
+
+
+def one_method(config: Config, name: str) -> FigureConfig:
+    """Return an entry of `figures` that has a single method, which may have any rate."""
+    plan = plan_of(config, name, one=["methods"])
+    (method,) = plan.methods
+    if plan.beside:
+        raise UserError(f"figures.{name}.beside: found {plan.beside[0]}; this figure takes none")
+    if (own := method_rate(config, method)) is not None:
+        raise UserError(
+            f"figures.{name}.methods: {method} has the fixed rate {own}; name a method without a "
+            f"fixed rate"
+        )
+    return plan
+
+
+def embeddings(config: Config, name: str) -> dict[str, int]:
+    """Return the embedding size of each method in an entry of `figures` that has one rate."""
+    plan, sizes = one_rate(config, name), {}
+    for method in (*plan.beside, *plan.methods):
+        _, params = model_params(config, method, plan.envs[0])
+        if "m" not in params:
+            raise UserError(f"figures.{name}.methods: {method} has no embedding size m")
+        sizes[method] = int(params["m"])
+    return sizes
 
 
 @dataclass(frozen=True)
@@ -38,7 +89,8 @@ class Artefact:
     files: files with additional measurements, read if they exist.
     scale: the scale (a config in workflow/config/) that the artefact shows by default, or empty for
     the default scale.
-    one: fields of the main figure's or the artefact's own entry that must have a single value.
+    fits: a function that raises UserError if the artefact can't show an entry in `runs` or, without
+    `runs`, the main figure's entry.
     """
 
     name: str
@@ -51,7 +103,7 @@ class Artefact:
     everything: bool = False
     files: tuple[str, ...] = ()
     scale: str = ""
-    one: tuple[str, ...] = ()
+    fits: Callable[[Config, str], object] | None = None
 
     @property
     def file(self) -> str:
@@ -71,12 +123,8 @@ class Artefact:
     def check(self, config: Config) -> None:
         """Raise UserError if the artefact can't show its entries of `figures` in the config."""
         for name in self.runs or MAIN:
-            if self.one and name in config.figures:
-                plan_of(config, name, one=self.one)
-        if self.make == CURVE_FIGURES and self.name in config.figures:
-            from paper.figures import curves  # it imports matplotlib
-
-            curves.CURVE_FIGURES[self.name].lines(config)
+            if self.fits and name in config.figures:
+                self.fits(config, name)
 
     def keys(self, config: Config) -> list[RunKey]:
         """Return the keys of all runs that the artefact shows, including the runs of `beside`."""
@@ -91,26 +139,15 @@ class Artefact:
         return [env for env in envs if not own_file(config, env)] if self.experts else []
 
 
-def plan_of(config: Config, name: str, *, one: Iterable[str]) -> FigureConfig:
-    """Return an entry of `figures`. Raise UserError unless each field in `one` has one value."""
-    plan = config.figures[name]
-    for axis in one:
-        values = getattr(plan, axis)
-        if len(values) != 1:
-            shown = ", ".join(map(str, values))
-            raise UserError(f"figures.{name}.{axis}: found [{shown}]; this figure needs one value")
-    return plan
-
-
-def _curves(name: str, title: str, source: str = "") -> Artefact:
+def _curves(
+    name: str, title: str, source: str = "", fits: Callable[[Config, str], object] = one_rate
+) -> Artefact:
     """Return a figure of learning curves for the entry of `figures` with the same name."""
-    return Artefact(name, title, CURVE_FIGURES, source, runs=(name,))
+    return Artefact(name, title, CURVE_FIGURES, source, runs=(name,), fits=fits)
 
 
 MAIN = ("main_figure",)
 SPEED = "speed_table"  # the entry of the config's `figures` with the timed runs
-CELL = ("modes", "rates")  # fields that have one value if runs differ in method, env and demos only
-TIMED = (*CELL, "demos")
 
 ARTEFACTS = {
     artefact.name: artefact
@@ -120,7 +157,10 @@ ARTEFACTS = {
         ),
         _curves("main_figure", "Every method, env and number of demonstrations", "Fig. main"),
         _curves(
-            "grid_figure", "NGT over demonstrations, subsampling rates and input modes", "Fig. grid"
+            "grid_figure",
+            "NGT over demonstrations, subsampling rates and input modes",
+            "Fig. grid",
+            fits=one_method,
         ),
         _curves("seeds_figure", "NGT over ten seeds", "Fig. 10seeds"),
         _curves("ablation_mse_softmax", "Ablation: MSE-softmax pairing", "Fig. abl_mse"),
@@ -131,7 +171,12 @@ ARTEFACTS = {
         ),
         _curves("ablation_init", "Ablation: initialisation of the head", "Fig. abl_init"),
         _curves("ablation_spectral_norm", "Ablation: no spectral norm", "Fig. abl_sn"),
-        _curves("ablation_embedding", "Ablation: size of the embedding", "Fig. abl_embeddim"),
+        _curves(
+            "ablation_embedding",
+            "Ablation: size of the embedding",
+            "Fig. abl_embeddim",
+            fits=embeddings,
+        ),
         _curves("ablation_sigma", "Ablation: equal widths of HL-Gauss (not in the paper)"),
         _curves("dmc_figure", "DeepMind Control tasks", "Fig. dmc"),
         _curves("pairing_figure", "NGT over pairing losses (not in the paper)"),
@@ -145,7 +190,7 @@ ARTEFACTS = {
             "Aggregates over tasks (not in the paper)",
             "paper.figures.aggregate:make",
             runs=MAIN,
-            one=CELL,
+            fits=one_cell,
         ),
         Artefact(
             "reward_figure",
@@ -160,7 +205,7 @@ ARTEFACTS = {
             "paper.figures.speed:make",
             "Table speed-comparison",
             runs=(SPEED,),
-            one=TIMED,
+            fits=one_task,
         ),
         Artefact(
             "expert_figure",
@@ -180,7 +225,7 @@ ARTEFACTS = {
             kind="table",
             everything=True,
             files=(GPU,),
-            one=CELL,
+            fits=one_cell,
         ),
         Artefact("main_table", "Final scores", "paper.tables.scores:make", kind="table", runs=MAIN),
         Artefact(
@@ -189,7 +234,7 @@ ARTEFACTS = {
             "paper.tables.aggregate:make",
             kind="table",
             runs=MAIN,
-            one=CELL,
+            fits=one_cell,
         ),
         Artefact(
             "pairs_table",
@@ -197,7 +242,7 @@ ARTEFACTS = {
             "paper.tables.pairs:make",
             kind="table",
             runs=MAIN,
-            one=CELL,
+            fits=one_cell,
         ),
         Artefact(
             "speed_table",
@@ -206,7 +251,7 @@ ARTEFACTS = {
             "Table speed-comparison",
             kind="table",
             runs=(SPEED,),
-            one=TIMED,
+            fits=one_task,
         ),
         Artefact(
             "theory_table",

@@ -152,7 +152,8 @@ def test_the_records_that_ship_are_whole(name: str) -> None:
         for row in rows(read_runs(layout, config, "main_figure")[0], config, []):
             mean, low, high = (show(row[name]) for name in ("mean", "low", "high"))
             line = lines.setdefault(str(row["method"]), f"| {row['method']} |")
-            lines[str(row["method"])] = f"{line} {mean} [{low}, {high}] ({row['scores']}) |"
+            each = ", ".join(map(show, row["scores"]))
+            lines[str(row["method"])] = f"{line} {mean} [{low}, {high}] ({each}) |"
         assert [line for line in lines.values() if f"\n{line}\n" not in text] == []
         assert coverage.caution([3], "mean") in " ".join(text.split())
         manifest = read_json(layout.published.with_suffix(".json"))

@@ -124,6 +124,8 @@ def opens_text(call: ast.Call) -> bool:
     ("number", "command", "code", "line"),
     [
         (signal.SIGTERM, "train", os.EX_TEMPFAIL, "stopped by SIGTERM; the same command resumes"),
+        (signal.SIGTERM, "train --fresh", os.EX_TEMPFAIL, "stopped by SIGTERM"),
+        (signal.SIGTERM, "train --restart", os.EX_TEMPFAIL, "stopped by SIGTERM"),
         (signal.SIGTERM, "video", os.EX_TEMPFAIL, "stopped by SIGTERM"),
         (signal.SIGINT, "train", 130, "interrupted"),
     ],
@@ -140,7 +142,7 @@ class Sender:
             os.kill(os.getpid(), {int(number)})
 sys.meta_path.insert(0, Sender())
 from ngt.__main__ import main
-sys.argv = ["ngt", "{command}"]
+sys.argv = "ngt {command}".split()
 main()
 """
     done = python(sent, tmp_path)

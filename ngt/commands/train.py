@@ -6,6 +6,7 @@ process.
 
 import argparse
 import functools
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,8 +25,9 @@ from ngt.experience import demos
 from ngt.experience.demos import Demos
 from ngt.experience.envs import get_task
 from ngt.experience.reference import reference_of
+from ngt.files import read_json
 from ngt.runs.keys import Layout, RunKey, packs, resolve_key
-from ngt.settings.config import CellConfig
+from ngt.settings.config import CellConfig, Config
 from ngt.settings.options import RUN_HELP, at_least, load_config
 from ngt.settings.resolve import demos_file, file_hash
 from ngt.training.learner import Member
@@ -43,7 +45,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Train the named runs, except finished runs. The runs of a pack are trained together."""
+    """Train the named runs, except finished runs. The runs of a pack are trained together.
+
+    If a signal stops training after some runs were trained again because of --fresh, raise
+    Interrupted with the runs that are left.
+    """
     one_thread(args.device)
     at_least(0, env_workers=args.env_workers)
     keys = [RunKey.parse(text) for text in args.keys]
@@ -51,6 +57,21 @@ def run(args: argparse.Namespace) -> None:
     layout = Layout.of(config, args.results)
     for key in keys:
         get_task(key.env)
+    records = {key: layout.run(key) / "run.json" for key in keys}
+    before = {key: read_json(file) for key, file in records.items() if args.fresh}
+    try:
+        train_packs(keys, config, layout, args)
+    except Interrupted as stop:
+        left = [str(key) for key, record in before.items() if read_json(records[key]) == record]
+        if len(left) == len(before):  # always so without --fresh
+            raise
+        raise Interrupted(stop.args[0], left) from None
+
+
+def train_packs(
+    keys: Sequence[RunKey], config: Config, layout: Layout, args: argparse.Namespace
+) -> None:
+    """Train runs, one pack after the other."""
     jobs = [(resolve_key(config, pack[0]), pack) for pack in packs(keys, config.pack)]
     read = functools.cache(read_demos)  # so that warnings about a file are printed only once
     for i, (cell, pack) in enumerate(jobs, 1):

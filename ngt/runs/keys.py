@@ -19,7 +19,9 @@ from ngt.settings.config import MODES, CellConfig, Config, Mode
 from ngt.settings.resolve import config_hash, method_rate, resolve
 from ngt.text import ranges
 
-_KEY = re.compile(r"([^/]*)/([^/]*)/([^/]+)-demos(\d+)-rate(\d+)/seed(\d+)")
+DIGITS = 18  # of a number in a key; a signed 64-bit integer can hold any such number
+_NUMBER = rf"(\d{{1,{DIGITS}}})"
+_KEY = re.compile(rf"([^/]*)/([^/]*)/([^/]+)-demos{_NUMBER}-rate{_NUMBER}/seed{_NUMBER}")
 
 
 @dataclass(frozen=True, order=True)
@@ -56,7 +58,7 @@ class RunKey:
         if match is None or match[3] not in MODES:
             raise UserError(
                 f"run {text!r}: not a run key; write env/method/mode-demosK-rateN/seedS, "
-                f"with mode one of {', '.join(MODES)}"
+                f"with mode one of {', '.join(MODES)} and numbers of at most {DIGITS} digits"
             )
         env, method, mode = match.groups()[:3]
         demos, rate, seed = map(int, match.groups()[3:])

@@ -6,6 +6,7 @@ ignores time stamps. Runs in published records have no folders, so
 """
 
 import json
+import re
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -84,7 +85,7 @@ def last_step(path: Path) -> int:
     """Return the step of the last evaluation in an eval.csv file, or 0 if there is none."""
     last = path.read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
     step = last[0].split(",")[0] if last else ""
-    return int(step) if step.isdigit() else 0
+    return int(step) if re.fullmatch(r"\d{1,18}", step) else 0  # int() refuses 4301 digits
 
 
 def run_in(record: Any) -> str | None:

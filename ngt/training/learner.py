@@ -21,7 +21,7 @@ from ngt.errors import UserError
 from ngt.experience.demos import DemoSet
 from ngt.experience.envs import get_task
 from ngt.experience.replay import Batch, Replay, hide
-from ngt.reward import RewardModel, Spec, checked
+from ngt.reward import RewardModel, Spec, checked, resized
 from ngt.seeding import Draw, Streams, derive
 from ngt.settings.config import CellConfig
 from ngt.settings.resolve import load_model
@@ -336,12 +336,14 @@ class Learner:
             raise ValueError(
                 f"tensors {sorted(set(packed) ^ set(first))} are missing from the learner or state"
             )
+        padded = {f"model.{name}" for name in self.model.padded}
         for name, tensor in packed.items():
-            whole = torch.cat([state.tensors[name] for state in states])
-            if whole.shape != tensor.shape:
-                raise ValueError(
-                    f"found shape {tuple(whole.shape)}, expected {tuple(tensor.shape)}"
-                )
+            parts = [state.tensors[name] for state in states]
+            if name in padded:
+                parts = [resized(part, tensor.shape[-1]) for part in parts]
+            whole, want = torch.cat(parts), tuple(tensor.shape)
+            if whole.shape != want:
+                raise ValueError(f"found shape {tuple(whole.shape)}, expected {want}")
             tensor.copy_(whole)
         self.streams.restore(states)
         self.updates, self.summed = data["updates"], data["summed"]

@@ -270,13 +270,9 @@ class Evidence:
         tasks: dict[Task, list[RunKey]] = {}
         for key in self.keys(cells):
             tasks.setdefault((key.env, key.demos), []).append(key)
-        return [
-            key
-            for keys in tasks.values()
-            if all(key in self.scores for key in keys)
-            and {key.method for key in keys} == set(cells.methods)
-            for key in keys
-        ]
+        whole = [keys for keys in tasks.values() if all(key in self.scores for key in keys)]
+        wanted = set(cells.methods)
+        return [k for keys in whole if {key.method for key in keys} == wanted for k in keys]
 
     def groups(self, cells: Cells, by: Grouping) -> Iterator[tuple[str, Scores]]:
         """Group the selected tasks, and yield the name and the scores of each group."""

@@ -112,10 +112,6 @@ class CurveFigure:
     remark: Remarks | None = None
     note: Callable[[Sequence[Series], pd.DataFrame], str] | None = None
 
-    def lines(self, config: Config) -> list[Series]:
-        """Return the lines in a panel. Raise UserError if the entry's values do not fit them."""
-        return self.series(config, self.name)
-
     @style.context()
     def draw(self, runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> Figure:
         """Draw and return the figure.
@@ -124,7 +120,7 @@ class CurveFigure:
         absent: the keys of missing runs.
         """
         plan, table = config.figures[self.name], run_table(config, [self.name], beside=True)
-        series, laid = self.lines(config), grid(plan, self.measures)
+        series, laid = self.series(config, self.name), grid(plan, self.measures)
         runs = curves.usable(runs)
         silent = curves.unevaluated(runs, table, absent)
         figure, rows = _empty(config, laid, runs, len(series))

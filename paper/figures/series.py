@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from ngt.errors import UserError
 from ngt.settings.config import Config, FigureConfig
-from ngt.settings.resolve import method_label, method_rate, model_params, resolve
+from ngt.settings.resolve import method_label, method_rate, resolve
 from paper.drawing import style
 from paper.drawing.labels import labels
 from paper.drawing.notes import nth
@@ -15,21 +14,21 @@ from paper.drawing.panels import AUC, SCORE, Place, Series
 from paper.numbers.curves import AXES
 from paper.numbers.scores import final_scores
 from paper.numbers.statistics import reference
-from paper.register import plan_of
+from paper.register import embeddings, one_method, one_rate
 
 # ---------------------------------------------------------------- lines
 
 
 def methods(config: Config, name: str) -> list[Series]:
     """Return a line per method, with the config's label."""
-    plan = plan_of(config, name, one=["rates"])
+    plan = one_rate(config, name)
     shown = (*plan.beside, *plan.methods)
     return _by_method(config, plan, {method: method_label(config, method) for method in shown})
 
 
 def variants(config: Config, name: str) -> list[Series]:
     """Return a line per method, whose label names the settings in which the methods differ."""
-    plan = plan_of(config, name, one=["rates"])
+    plan = one_rate(config, name)
     return _by_method(config, plan, labels(config, [*plan.beside, *plan.methods], plan.envs))
 
 
@@ -52,14 +51,8 @@ def _by_method(config: Config, plan: FigureConfig, named: dict[str, str]) -> lis
 
 def sizes(config: Config, name: str) -> list[Series]:
     """Return a line per method, in order of embedding size. Larger embeddings are darker."""
-
-    def size(one: Series) -> int:
-        _, params = model_params(config, one.method, config.figures[name].envs[0])
-        if "m" not in params:
-            raise UserError(f"figures.{name}.methods: {one.method} has no embedding size m")
-        return int(params["m"])
-
-    ordered = sorted(variants(config, name), key=size)
+    size = embeddings(config, name)
+    ordered = sorted(variants(config, name), key=lambda one: size[one.method])
     looks = reversed(style.ramp(len(ordered)))
     return [one._replace(look=look) for one, look in zip(ordered, looks, strict=True)]
 
@@ -69,15 +62,8 @@ def rates(config: Config, name: str) -> list[Series]:
 
     The more transitions a rate keeps, the darker its line.
     """
-    plan = plan_of(config, name, one=["methods"])
+    plan = one_method(config, name)
     (method,) = plan.methods
-    if plan.beside:
-        raise UserError(f"figures.{name}.beside: found {plan.beside[0]}; this figure takes none")
-    if (own := method_rate(config, method)) is not None:
-        raise UserError(
-            f"figures.{name}.methods: {method} has the fixed rate {own}; name a method without a "
-            f"fixed rate"
-        )
     ordered = sorted(plan.rates)
     return [
         Series(

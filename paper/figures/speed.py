@@ -16,7 +16,7 @@ from paper.command import Made, Options, figure_of_runs
 from paper.drawing import marks, style
 from paper.drawing.style import Look, Note
 from paper.numbers import curves, speed
-from paper.register import TIMED, plan_of
+from paper.register import one_task
 from paper.words import ABSENT
 
 
@@ -31,7 +31,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
         raise UserError(
             f"figures.{speed.NAME}: no run has an evaluation, so there is no speed to draw"
         )
-    plan = plan_of(config, speed.NAME, one=TIMED)
+    plan = one_task(config, speed.NAME)
     bases = {method: speed.base(config, method) for method in plan.methods}
     looks = style.looks(bases.values())
     look_of = {method: looks[base] for method, base in bases.items()}

@@ -11,14 +11,14 @@ from paper.command import Made, Options, read
 from paper.drawing.table import Cell, Column, Table
 from paper.numbers import speed, statistics
 from paper.numbers.speed import NAME
-from paper.register import TIMED, plan_of
+from paper.register import one_task
 from paper.words import ABSENT
 
 
 def make(config: Config, layout: Layout, options: Options) -> Made:
     """Make a table of env steps per second, and of their ratios to the reference method's."""
     runs, absent = read(config, layout, options)
-    plan = plan_of(config, NAME, one=TIMED)
+    plan = one_task(config, NAME)
     means: dict[tuple[str, str], float] = {}
     ends: dict[tuple[str, str], float] = {}
     for (env, method), some in runs.groupby(["env", "method"]):

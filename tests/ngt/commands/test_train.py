@@ -18,6 +18,7 @@ from ngt.experience import demos
 from ngt.files import read_json
 from ngt.settings.load import load
 from ngt.settings.resolve import config_hash, file_hash, resolve_expert
+from ngt.training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[3]
 ALREADY = "run {0}: finished already in results/test/runs/{0}; pass --fresh to train it again"
@@ -93,6 +94,61 @@ def test_told_to_stop_in_a_packs_last_step_no_other_begins(
     assert stop.value.code == os.EX_TEMPFAIL and begun == ["bc"]
     ngt("train", both[1], *SHORT, "--demos", demos_file)
     assert begun == ["bc", "ngt"], "the command must succeed, because no run remains"
+
+
+@pytest.mark.parametrize(
+    ("options", "change"),
+    [
+        (["--fresh"], ", with only these runs,"),
+        (["--fresh", "--restart"], ", without --restart and with only these runs,"),
+    ],
+)
+def test_stopped_after_a_run_was_trained_again(
+    ngt: Any,
+    demos_file: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    change: str,
+) -> None:
+    """Check that the message names the runs with which --fresh trains no finished run again."""
+    keys = [KEY.format(1, seed) for seed in (0, 1)]
+    base = [*SHORT, "--set", "pack=1", "--demos", demos_file]
+    ngt("train", *keys, *base)
+    at: list[int] = []  # the seed of the run that is stopped
+    save = Trainer._log_evaluate_save
+
+    def stop(trainer: Trainer, stride: int) -> None:
+        trainer.stop = trainer.step == 20 and trainer.members[0].seed in at
+        save(trainer, stride)
+
+    def records() -> list[str]:
+        return [(tmp_path / f"results/test/runs/{key}/run.json").read_text() for key in keys]
+
+    def stopped(seed: int) -> str:
+        at[:] = [seed]
+        with pytest.raises(SystemExit) as left:
+            ngt("train", *keys, *base, *options)
+        assert left.value.code == os.EX_TEMPFAIL
+        return capsys.readouterr().err.splitlines()[-1]
+
+    monkeypatch.setattr(Trainer, "_log_evaluate_save", stop)
+    old = records()
+    assert "only" not in stopped(0), "no run was trained again, so all must be named again"
+    assert records() == old
+    line, words = (
+        stopped(1),
+        f"ngt: stopped at step 20; the same command{change} resumes from there: ",
+    )
+    assert line == words + keys[1]
+    new = records()
+    assert new[0] != old[0] and new[1] == old[1]
+    at.clear()
+    said = ngt("train", *line.removeprefix(words).split(), *base, "--fresh")
+    assert said[0].endswith("resumes from its checkpoint at step 20")
+    assert said[1].startswith(f"run {keys[1]}: finished in ") and len(said) == 2
+    assert records()[0] == new[0] and records()[1] != old[1]
 
 
 @pytest.mark.parametrize("command", ["train", "expert"])

@@ -73,6 +73,8 @@ def test_key_text_round_trip(key: RunKey) -> None:
         "Hopper-v4/ngt/state-action-rate20-demos4/seed2",
         "Hopper-v4/ngt/demos4-rate20/seed2",
         "Hopper-v4/ngt/action-demos4-rate20/seed2",
+        f"Hopper-v4/ngt/state-action-demos4-rate20/seed{10**18}",
+        f"Hopper-v4/ngt/state-action-demos4-rate20/seed{'1' * 5000}",  # int() refuses 4301 digits
     ],
 )
 def test_text_that_is_no_key(text: str) -> None:
@@ -80,7 +82,7 @@ def test_text_that_is_no_key(text: str) -> None:
         RunKey.parse(text)
     assert str(caught.value) == (
         f"run {text!r}: not a run key; write env/method/mode-demosK-rateN/seedS, "
-        "with mode one of state-action, state-state, state-only"
+        "with mode one of state-action, state-state, state-only and numbers of at most 18 digits"
     )
 
 

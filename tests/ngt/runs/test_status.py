@@ -55,6 +55,12 @@ def test_a_complete_run_is_of_its_key_settings_and_demonstrations(tmp_path: Path
         assert status(tmp_path) == "damaged"
 
 
+@pytest.mark.parametrize("line", ["²,0,1.0,200", "9" * 5000, "", "step", "7a"])
+def test_an_unfinished_run_whose_last_evaluation_is_damaged(tmp_path: Path, line: str) -> None:
+    (tmp_path / "eval.csv.part").write_text(f"step,episode\n100,0\n{line}\n", encoding="utf-8")
+    assert status_of(tmp_path, KEY, HASH)[:2] == ("part", "last evaluation at step 0")
+
+
 @pytest.mark.parametrize("name", ["eval.csv", "train.csv", "policy.safetensors", "config.json"])
 def test_every_file_that_was_cut_or_removed_is_damage(tmp_path: Path, name: str) -> None:
     file = write(tmp_path) / name

@@ -32,6 +32,7 @@ METHODS = {
     "ngt.potential:Potential": {"hidden": [16, 16], "m": 4},
     "baselines.dac:Dac": {"hidden": [16, 16]},
     "baselines.bc:Bc": {},
+    "baselines.pwil:Pwil": {},
     "ngt.reward:EnvReward": {},
 }
 
@@ -155,15 +156,29 @@ def test_the_older_of_two_serves_as_well(tmp_path: Path) -> None:
     assert same(whole, parts)
 
 
-def test_a_member_goes_on_alone(tmp_path: Path) -> None:
-    """Check that the runs of a pack are stored separately, so that one can resume alone."""
-    cell = cell_of("ngt.reward:EnvReward", steps=240)
-    members = members_of(cell, tmp_path / "b")
+@pytest.mark.parametrize("model", ["ngt.reward:EnvReward", "baselines.pwil:Pwil"])
+@pytest.mark.parametrize("run", [0, 1])
+def test_a_member_goes_on_alone(tmp_path: Path, model: str, run: int) -> None:
+    """Check that the runs of a pack are stored separately, so that one can resume alone.
+
+    The runs have 30 and 31 expert transitions.
+    """
+    cell = cell_of(model, steps=240)
+    members = members_of(cell, tmp_path)
     assert not train(cell, members, None, at=120)
-    assert train(cell, members[1:], 120)
-    assert (members[1].folder / "run.json").exists()
-    assert not (members[0].folder / "run.json").exists()
-    assert usable(cell, members[0]) == [120]
+    assert train(cell, [members[run]], 120)
+    assert (members[run].folder / "run.json").exists()
+    assert not (members[1 - run].folder / "run.json").exists()
+    assert usable(cell, members[1 - run]) == [120]
+
+
+def test_runs_that_were_stopped_alone_go_on_together(tmp_path: Path) -> None:
+    cell = cell_of("baselines.pwil:Pwil", steps=240)
+    members = members_of(cell, tmp_path)
+    for member in members:
+        assert not train(cell, [member], None, at=120)
+    assert train(cell, members, 120)
+    assert all((member.folder / "run.json").exists() for member in members)
 
 
 @pytest.fixture(scope="module")

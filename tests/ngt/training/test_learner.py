@@ -252,6 +252,31 @@ def test_a_runs_seed_depends_on_every_part_of_its_key() -> None:
     assert run_seed(cell, replace(member, folder=Path("x"))) == seeds[0]
 
 
+def test_padding_is_cut_or_added_when_runs_change_their_pack() -> None:
+    """Move the masses of PWIL's atoms between packs whose largest runs have 9 and 4 atoms."""
+    cell = CellConfig(
+        env="Pendulum-v1", method="pwil", model="baselines.pwil:Pwil", sac=SacConfig(hidden=(4,))
+    )
+    few, many = (Member(Path(), {}, 0, 1, random_batch(1, n, 3, 1)) for n in (4, 9))
+
+    def masses(learner: Learner) -> list[Tensor]:
+        return [learner.state(run).tensors["model.mass"] for run in range(learner.runs)]
+
+    pack = Learner(cell, [few, many])
+    own = torch.rand(1, 4, 4), torch.rand(1, 4, 9)  # for the four envs of each run
+    pack.model.mass.copy_(torch.cat([torch.nn.functional.pad(own[0], (0, 5)), own[1]]))
+    first, second = pack.state(0), pack.state(1)
+    alone = Learner(cell, [few])
+    alone.restore([first])
+    assert torch.equal(masses(alone)[0], own[0])
+    other = Learner(cell, [many, few])
+    other.restore([second, alone.state(0)])
+    assert torch.equal(masses(other)[0], own[1])
+    assert torch.equal(masses(other)[1], pack.model.mass[:1])
+    with pytest.raises(ValueError, match=r"found shape \(1, 4, 9\), expected \(1, 4, 4\)"):
+        alone.restore([second])
+
+
 def test_the_model_is_built_with_the_cells_own_numbers() -> None:
     cell = CellConfig(
         env="Pendulum-v1",
