@@ -158,17 +158,17 @@ class Plan(Results):
         return self._hashes(self.recording_receipt, self.has_recording)
 
     def _hashes(self, receipt: Callable[[str], str], complete: Callable[[str], bool]) -> list[str]:
-        """Return the hashes of experts whose receipts are missing or whose results are incomplete.
-
-        Both arguments are functions that take an env. `complete` is called only for experts that a
-        target can request.
-        """
-        used = {*self.unshipped(), *(key.env for key in self.missing)}
+        """Return the hashes of experts whose receipts are missing or whose results are incomplete."""
+        used = self._requested_experts()
         return [
             hash
             for env, hash in self.expert_hash.items()
             if not os.path.exists(receipt(env)) or (env in used and not complete(env))
         ]
+
+    def _requested_experts(self) -> set[str]:
+        """Return the envs whose experts a target can request."""
+        return {*self.unshipped(), *(key.env for key in self.missing)}
 
     def unshipped(self) -> list[str]:
         """Return the envs that should have an expert with these settings in data/ but lack one."""
@@ -300,7 +300,7 @@ class Plan(Results):
         retry whenever the longest training reaches a job's time limit.
         """
         jobs = [self.job(len(pack), *pack[0].cell) for pack in self.packs]
-        jobs += [self.job(1, env) for env in {key.env for key in self.missing}]
+        jobs += [self.job(1, env) for env in self._requested_experts()]
         return 2 + max((job.parts for job in jobs), default=1) if self.main else 0
 
     # ---------------------------------------------------------------- helpers

@@ -558,6 +558,14 @@ def test_what_jobs_ask_and_how_often_they_are_tried(tmp_path: Path) -> None:
     assert hour.retries() > 3, "the longest training run must need more than one job"
 
 
+def test_an_expert_that_only_ships_has_as_many_attempts_as_it_needs() -> None:
+    """Check the target `experts` if all runs of the scale are complete."""
+    found = read({"scale": "lite", "cluster": {"max_hours": 0.5}})
+    found.missing, found.packs = [], []
+    most = max(found.expert_job(env).parts for env in found.unshipped())
+    assert most > 1 and found.retries() == 2 + most
+
+
 def test_wildcards_take_what_the_config_has(tmp_path: Path) -> None:
     names = plan(tmp_path).names()
     assert {"ngt", "bc", "red"} < set(names["method"]) and set(names["env"]) == set(TASKS)
