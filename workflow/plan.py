@@ -158,7 +158,7 @@ class Plan(Results):
         return self._hashes(self.recording_receipt, self.has_recording)
 
     def _hashes(self, receipt: Callable[[str], str], complete: Callable[[str], bool]) -> list[str]:
-        """Return the hashes of experts whose receipts are missing or whose results are incomplete."""
+        """Return the hashes of experts whose receipts are missing or results are incomplete."""
         used = self._requested_experts()
         return [
             hash
