@@ -231,9 +231,9 @@ class Plan(Results):
         outcome = f"{self.work}/packs/{env}/{job}/{self.expert_hash[env]}.outcome"
         return Inputs([], []) if complete else Inputs([outcome], [receipt, outcome])
 
-    def demos(self, env: str) -> str:
+    def demos(self, env: str, runs: Iterable[str] = ()) -> str:
         """Return an env's demonstration file if the config names it, or the recording's receipt."""
-        self.check_own_demos(env, max((k.demos for k in self.runs if k.env == env), default=0))
+        self.check_own_demos(map(RunKey.parse, runs))
         file = demos_file(self.config, env)
         return _as_input(file) if file else self.recording_receipt(env)
 

@@ -5,12 +5,13 @@ that marks a result as complete. A former result is a complete result that was m
 folder when the same run or expert was trained again, for example with different settings.
 """
 
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from ngt.commands.shared import read_demos
-from ngt.errors import UserError
 from ngt.experience import shipped
+from ngt.experience.demos import subsample
 from ngt.experience.envs import TASKS
 from ngt.runs.folder import Folders
 from ngt.runs.keys import Layout, RunKey
@@ -36,7 +37,7 @@ class Results:
         self.expert_hash = {env: config_hash(resolve_expert(config, env)) for env in TASKS}
         self.expert_folder = cache(self._expert_folder)
         self.has_recording = cache(self._has_recording)
-        self.check_own_demos = cache(self._check_own_demos)
+        self.read_demos = cache(read_demos)
 
     def run_hash(self, key: RunKey) -> str:
         """Return the hash of a run's key and of the settings that the config gives the run."""
@@ -63,20 +64,12 @@ class Results:
         own = bool(own_file(self.config, env))
         return self.config.demos == "trained" or own or shipped.ships(env)
 
-    def _check_own_demos(self, env: str, most: int) -> None:
-        """Raise UserError if runs can't use the user's own file with an env's demonstrations.
-
-        most: the maximum number of demonstrations that a run needs.
-        """
-        file = own_file(self.config, env)
-        if not (file and self.main):
-            return
-        found = len(read_demos(Path(file), env).length)
-        if most > found:
-            raise UserError(
-                f"envs.{env}.demos: {file} has {found} episodes, but {most} are requested; use a "
-                f"file with more episodes, or request fewer in `figures`"
-            )
+    def check_own_demos(self, keys: Iterable[RunKey]) -> None:
+        """Raise UserError if the user's own files do not have the demonstrations of these runs."""
+        for key in keys:
+            if self.main and (file := own_file(self.config, key.env)):
+                data = self.read_demos(Path(file), key.env)
+                subsample(data, key.demos, key.rate, key.seed, f"demonstrations {file}")
 
     def expert_in_place(self, env: str) -> bool:
         """Return True if an env's expert is complete and is not among the former results."""

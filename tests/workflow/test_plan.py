@@ -383,7 +383,7 @@ def test_ones_own_demonstrations_need_no_expert(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "demos", "message"),
     [
-        ("tests/data/Pendulum-v1.npz", [1, 99], r"has 4 episodes, but 99 are requested"),
+        ("tests/data/Pendulum-v1.npz", [1, 99], "requested 99, found 4 episodes; request 1 to 4"),
         ("README.md", [1], r"README\.md"),
         ("data/Hopper-v4/demos.npz", [1], r"Hopper-v4"),
     ],
@@ -396,10 +396,11 @@ def test_ones_own_demonstrations_are_read_before_any_job(
         "envs": {"Pendulum-v1": {"demos": file}},
         "figures": {**SMALL["figures"], "seeds_figure": None, "main_figure": figure},
     }
+    run = f"Pendulum-v1/bc/state-action-demos{demos[-1]}-rate20/seed0"
     with pytest.raises(UserError, match=message) as error:
-        plan(tmp_path, settings).demos("Pendulum-v1")
+        plan(tmp_path, settings).demos("Pendulum-v1", [run])
     assert "\n" not in str(error.value)
-    plan(tmp_path, settings, main=False).demos("Pendulum-v1")
+    plan(tmp_path, settings, main=False).demos("Pendulum-v1", [run])
 
 
 def test_an_artefact_is_refused_if_it_cannot_show_its_runs(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@
 rule train:
     input:
         settings=settings_to_submit,
-        demos=lambda wildcards: one_line(PLAN.demos, wildcards.env),
+        demos=lambda wildcards: one_line(PLAN.demos, wildcards.env, PLAN.members(**wildcards)),
     output:
         temp(f"{WORK}/packs/{PACK}.outcome"),
     log:
