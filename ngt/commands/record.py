@@ -19,10 +19,10 @@ from ngt.experience.envs import get_task
 from ngt.experience.examine import tell
 from ngt.runs.folder import Folders
 from ngt.runs.keys import Layout
-from ngt.runs.recording import difference
 from ngt.runs.status import COMPLETE, drop_receipts
 from ngt.settings.config import Config
 from ngt.settings.options import at_least, load_config
+from ngt.settings.recording import difference
 from ngt.settings.resolve import config_hash, expert_config, resolve_expert
 from ngt.text import announce, say
 

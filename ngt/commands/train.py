@@ -25,9 +25,9 @@ from ngt.experience.demos import Demos
 from ngt.experience.envs import get_task
 from ngt.experience.reference import reference_of
 from ngt.runs.keys import Layout, RunKey, packs, resolve_key
-from ngt.runs.recording import difference
 from ngt.settings.config import CellConfig, Config
 from ngt.settings.options import RUN_HELP, at_least, load_config
+from ngt.settings.recording import difference
 from ngt.settings.resolve import demos_file, file_hash
 from ngt.training.learner import Member
 

@@ -15,7 +15,6 @@ from ngt.runs.former import find
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.provenance import source_hash
 from ngt.runs.receipt import fault_in, fits
-from ngt.runs.recording import other_episodes, other_expert, seeds_in
 from ngt.runs.status import (
     COMPLETE,
     Status,
@@ -25,6 +24,7 @@ from ngt.runs.status import (
     status_of,
 )
 from ngt.settings.config import Config, Mode
+from ngt.settings.recording import other_episodes, other_expert, seeds_in
 from ngt.settings.resolve import (
     config_hash,
     demos_file,

@@ -18,8 +18,8 @@ from ngt.experience.reference import reference_of, unscored
 from ngt.files import atomic, checksum, json_text, sha256
 from ngt.runs.folder import read_folder
 from ngt.runs.keys import Layout
-from ngt.runs.recording import difference
 from ngt.settings.config import Config
+from ngt.settings.recording import difference
 from ngt.settings.resolve import config_hash, resolve_expert
 
 # Size limit of an expert's folder in bytes. Sixteen episodes take 1 to 3 million bytes on most

@@ -11,8 +11,8 @@ import pytest
 from ngt.experience import demos, shipped
 from ngt.runs.folder import Folders
 from ngt.runs.keys import Layout
-from ngt.runs.recording import difference, other_episodes, seeds_in
 from ngt.settings.load import load
+from ngt.settings.recording import difference, other_episodes, seeds_in
 from ngt.settings.resolve import config_hash, resolve_expert
 
 ENV = "finger-spin"
