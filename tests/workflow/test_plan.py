@@ -251,6 +251,18 @@ def test_another_recording_is_made_and_imitated(tmp_path: Path, expert: dict[str
     assert bool(back.expert(env).files) == ("seed" in expert)
 
 
+def test_a_former_expert_comes_back_by_its_receipt_only_if_it_is_the_newest(tmp_path: Path) -> None:
+    env, other = "Pendulum-v1", {**RECORDED, "expert": {"seed": 5}}
+    for settings in (RECORDED, other):
+        record(tmp_path, settings)
+        set_aside(plan(tmp_path, settings).layout.expert(env))
+    older, newer = plan(tmp_path, RECORDED), plan(tmp_path, other)
+    assert older.expert(env).files and older.expert_hash == newer.expert_hash
+    assert newer.expert(env) == ([], [newer.expert_receipt(env)])
+    certify(Path(newer.expert_receipt(env)))
+    assert plan(tmp_path, other).expert_in_place(env)
+
+
 def test_an_artefact_outside_the_studys_folder_is_refused() -> None:
     config = load({**SMALL, "study": "mine"})
     made = Plan(config, Layout.of(config), Site(), main=False)

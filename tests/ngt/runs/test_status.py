@@ -55,6 +55,18 @@ def test_a_complete_run_is_of_its_key_settings_and_demonstrations(tmp_path: Path
         assert status(tmp_path) == "damaged"
 
 
+def test_another_key_is_named(tmp_path: Path) -> None:
+    def note(key: dict[str, Any]) -> str:
+        return status_of(tmp_path, key, HASH).note
+
+    write(tmp_path)
+    assert note({"run": "a/c", "seed": 3}) == "run.json belongs to another run, a/b"
+    expert = {"env": "Pendulum-v1", "method": "expert", "seed": 1000}
+    write(tmp_path, expert)
+    assert note({**expert, "seed": 5}) == "trained with expert.seed 1000, not 5"
+    assert note({**expert, "env": "Hopper-v4"}) == "run.json belongs to another run, None"
+
+
 @pytest.mark.parametrize("name", ["eval.csv", "train.csv", "policy.safetensors", "config.json"])
 def test_every_file_that_was_cut_or_removed_is_damage(tmp_path: Path, name: str) -> None:
     file = write(tmp_path) / name
