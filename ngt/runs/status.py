@@ -76,9 +76,12 @@ def _other_key(found: Any, key: Mapping[str, Any]) -> str:
 
     An expert's key has no `run` field. It may differ in the seed alone.
     """
-    if isinstance(found, dict) and "run" not in key and found == {**key, "seed": found.get("seed")}:
+    if not isinstance(found, dict):
+        return "run.json names no run"
+    if "run" not in key and found == {**key, "seed": found.get("seed")}:
         return f"trained with expert.seed {found['seed']}, not {key['seed']}"
-    return f"run.json belongs to another run, {run_in({'key': found})}"
+    name = found.get("run", f"{found.get('env')}/{found.get('method')}")
+    return f"run.json belongs to another run, {name}"
 
 
 def _unfinished(folder: Path) -> Status:

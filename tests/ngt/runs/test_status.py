@@ -64,7 +64,11 @@ def test_another_key_is_named(tmp_path: Path) -> None:
     expert = {"env": "Pendulum-v1", "method": "expert", "seed": 1000}
     write(tmp_path, expert)
     assert note({**expert, "seed": 5}) == "trained with expert.seed 1000, not 5"
-    assert note({**expert, "env": "Hopper-v4"}) == "run.json belongs to another run, None"
+    other = "run.json belongs to another run, Pendulum-v1/expert"
+    assert note({**expert, "env": "Hopper-v4"}) == note(KEY) == other
+    record = read_json(tmp_path / "run.json") or {}
+    write_json(tmp_path / "run.json", {**record, "key": None})
+    assert note(KEY) == "run.json names no run"
 
 
 @pytest.mark.parametrize("name", ["eval.csv", "train.csv", "policy.safetensors", "config.json"])
