@@ -85,12 +85,14 @@ class Results:
         return self.folders.former_expert(env)
 
     def _has_recording(self, env: str) -> bool:
-        """Return True if the recording of an env's expert is intact.
+        """Return True if an env's recording is intact and is the one that the config names.
 
-        If the expert is complete, the recording must also come from this expert.
+        If the expert is complete, the recording must also come from this expert. The name of the
+        recording's receipt does not show the expert's seed or the number of episodes, so the
+        recording's own content is compared.
         """
         if not self.main:
             return True
         expert = self.expert_folder(env)
         policy = expert / shipped.POLICY if expert else None
-        return is_of(self.layout.demos(env), env, self.expert_hash[env], policy)
+        return is_of(self.config, self.layout.demos(env), env, policy)

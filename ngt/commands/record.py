@@ -22,8 +22,9 @@ from ngt.runs.keys import Layout
 from ngt.runs.status import COMPLETE, drop_receipts
 from ngt.settings.config import Config
 from ngt.settings.options import at_least, load_config
+from ngt.settings.recording import difference
 from ngt.settings.resolve import config_hash, expert_config, resolve_expert
-from ngt.text import announce
+from ngt.text import announce, say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -59,8 +60,11 @@ def run(args: argparse.Namespace) -> None:
     drop_receipts(out.with_suffix(".done"))
     demos.save(out, data)
     say_demos(out, data)
-    if not args.random:
-        warn_of_scale(data)
+    if args.random:
+        return
+    warn_of_scale(data)
+    if out == usual and (other := difference(config, args.env, data.source, data.seeds)):
+        say(f"warning: {out}: {other}, or pass --demos {out} to `ngt train`")
 
 
 def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demos:
@@ -105,7 +109,7 @@ def load_actor(config: Config, layout: Layout, args: argparse.Namespace) -> Poli
     expert = Folders(layout, config).expert_status(args.env)
     if not args.policy and expert.status not in COMPLETE:
         raise UserError(
-            f"expert {args.env}: {expert.note or expert.status} in {layout.expert(args.env)}; "
-            f"train it again with `ngt expert {args.env}`, or name a policy with --policy"
+            f"expert {args.env}: {expert.note or expert.status} in {layout.expert(args.env)}; run "
+            f"`ngt expert {args.env}` with these settings, or name a policy with --policy"
         )
     return actor

@@ -29,6 +29,7 @@ from ngt.files import read_json
 from ngt.runs.keys import Layout, RunKey, packs, resolve_key
 from ngt.settings.config import CellConfig, Config
 from ngt.settings.options import RUN_HELP, at_least, load_config
+from ngt.settings.recording import difference
 from ngt.settings.resolve import demos_file, file_hash
 from ngt.training.learner import Member
 
@@ -82,7 +83,7 @@ def train_packs(
             strict=args.strict,
             terminate_when_unhealthy=cell.terminate_when_unhealthy,
         )
-        cell = with_demos(cell, data, source, args)
+        cell = with_demos(config, cell, data, source, args)
         members = [member_of(key, data, source, layout) for key in pack]
         left = [m for m in members if needs_training(cell, m, run_name(m), args)]
         if not left:
@@ -96,21 +97,24 @@ def train_packs(
             raise Interrupted(cell.train.steps)
 
 
-def with_demos(cell: CellConfig, data: Demos, source: Path, args: argparse.Namespace) -> CellConfig:
+def with_demos(
+    config: Config, cell: CellConfig, data: Demos, source: Path, args: argparse.Namespace
+) -> CellConfig:
     """Return a pack's settings `cell`, with these demonstrations as the `demos_source`.
 
-    Without --demos, raise UserError if the demonstrations do not come from the expert that the
-    settings name.
+    Without --demos, raise UserError if the settings name no file and the demonstrations are not
+    those that `ngt record` would record with these settings.
     """
-    if cell.demos_source in (data.source, file_hash(source, "demos")):
-        return cell
-    if not args.demos:
+    if args.demos:
+        given = file_hash(source, "--demos")
+        known = cell.demos_source in (data.source, given)
+        return cell if known else replace(cell, demos_source=given)
+    named = demos_file(config, cell.env)
+    if not named and (other := difference(config, cell.env, data.source, data.seeds)):
         raise UserError(
-            f"demonstrations {source}: field 'source': found {data.source}, expected "
-            f"{cell.demos_source}: these settings need another expert; make it with `ngt expert` "
-            f"and `ngt record`, or pass --demos {source} to use this file anyway"
+            f"demonstrations {source}: {other}, or pass --demos {source} to use this file anyway"
         )
-    return replace(cell, demos_source=file_hash(source, "--demos"))
+    return cell
 
 
 def member_of(key: RunKey, data: Demos, source: Path, layout: Layout) -> Member:

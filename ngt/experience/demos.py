@@ -159,13 +159,18 @@ def record(
 
     act: the policy, which maps observations (1, n, obs) to actions (1, n, act) in [-1, 1].
     """
-    seeds = [derive(seed, "record", env, i) for i in range(episodes)]
+    seeds = record_seeds(env, episodes, seed)
     vec = VectorEnv(env, episodes, terminate_when_unhealthy=terminate_when_unhealthy)
     with contextlib.closing(vec):
         random_returns = play_random(vec, seed).returns[0]
         expert = rollout(vec, act, seeds, runs=1, keep=True)
     parts = [Episode(*trace, s) for trace, s in zip(expert.episodes, seeds, strict=True)]
     return assemble(env, parts, random_returns, source)
+
+
+def record_seeds(env: str, episodes: int, seed: int) -> list[int]:
+    """Return the env seeds of the episodes that `record` records."""
+    return [derive(seed, "record", env, i) for i in range(episodes)]
 
 
 def record_random(env: str, episodes: int, seed: int, *, terminate_when_unhealthy: bool) -> Demos:

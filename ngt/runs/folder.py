@@ -14,6 +14,7 @@ from ngt.files import read_json
 from ngt.runs.former import find
 from ngt.runs.keys import Layout, RunKey, resolve_key, run_table
 from ngt.runs.provenance import source_hash
+from ngt.runs.receipt import fault_in, fits
 from ngt.runs.status import (
     COMPLETE,
     Status,
@@ -23,6 +24,7 @@ from ngt.runs.status import (
     status_of,
 )
 from ngt.settings.config import Config, Mode
+from ngt.settings.recording import other_episodes, other_expert, seeds_in
 from ngt.settings.resolve import (
     config_hash,
     demos_file,
@@ -104,23 +106,40 @@ class Folders:
         )
 
     def former_expert(self, env: str) -> Path | None:
-        """Return the folder of a former result that can replace an incomplete expert, or None."""
-        key = expert_key(env, expert_config(self.config, env).seed)
+        """Return the folder of a former result that can replace an incomplete expert, or None.
+
+        The workflow's receipts do not state an expert's seed. So also return None if the current
+        result, or a newer former result, differs from the config only in the seed. In that case,
+        `ngt expert` restores the former result.
+        """
+        folder, seed = self.layout.expert(env), expert_config(self.config, env).seed
         settings = config_hash(resolve_expert(self.config, env))
-        return _former(self.layout.expert(env), key, settings)
+        found = _former(folder, expert_key(env, seed), settings)
+        blocked = not fault_in(folder, settings)
+        newest = find(folder, lambda place: fits(place, settings))
+        return None if blocked or found != newest else found
 
     def reference(self, env: str) -> dict[str, Any]:
         """Return the `reference` entry that run.json should have for the runs on an env.
 
         Return {} if the env's demonstrations are missing or come from an expert with different
-        settings.
+        settings. If the expert must be recorded again for other reasons, i.e. with another seed or
+        another number of episodes, the entry's checksum is "", which no run has: the hash of a
+        run's settings does not show that the run used the former recording.
         """
         if env not in self._references:
-            named = demos_file(self.config, env)
-            demos = described(Path(named) if named else self.layout.demos(env))
-            ours = named or demos.get("source") == config_hash(resolve_expert(self.config, env))
-            self._references[env] = {"demos": demos.get("checksum")} if ours and demos else {}
+            self._references[env] = self._reference(env)
         return self._references[env]
+
+    def _reference(self, env: str) -> dict[str, Any]:
+        named = demos_file(self.config, env)
+        file = Path(named) if named else self.layout.demos(env)
+        demos = described(file)
+        if not demos or (not named and other_expert(self.config, env, demos.get("source"))):
+            return {}
+        if not named and other_episodes(self.config, env, seeds_in(file)):
+            return {"demos": ""}
+        return {"demos": demos.get("checksum")}
 
     def read(self, key: RunKey) -> Record:
         """Read a complete run. Raise UserError if its run.json belongs to a different run."""

@@ -54,7 +54,7 @@ def status_of(
     if not isinstance(record, dict):
         return _unfinished(folder)
     if record.get("key") != dict(key):
-        return Status("stale", f"run.json belongs to another run, {run_in(record)}")
+        return Status("stale", _other_key(record.get("key"), key))
     if record.get("config_hash") != config_hash:
         return Status("stale", "trained with other settings")
     if reference is not None and "demos" in reference:
@@ -70,6 +70,19 @@ def status_of(
         note = f"step {record.get('step')}: {record.get('tensor')} is not finite"
     other = source is not None and record.get("source_hash") != source
     return Status(record["status"], note + ", other source" * other, other)
+
+
+def _other_key(found: Any, key: Mapping[str, Any]) -> str:
+    """Return a message about a key in run.json that differs from the planned key.
+
+    An expert's key has no `run` field. It may differ in the seed alone.
+    """
+    if not isinstance(found, dict):
+        return "run.json names no run"
+    if "run" not in key and found == {**key, "seed": found.get("seed")}:
+        return f"trained with expert.seed {found['seed']}, not {key['seed']}"
+    name = found.get("run", f"{found.get('env')}/{found.get('method')}")
+    return f"run.json belongs to another run, {name}"
 
 
 def _unfinished(folder: Path) -> Status:

@@ -96,7 +96,7 @@ class Progress:
 
         Return None if they are unknown or cannot normalise returns.
         """
-        if env not in self._references and self.folders.reference(env):
+        if env not in self._references and self.folders.reference(env).get("demos"):
             file = Path(demos_file(self.config, env) or self.layout.demos(env))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # `ngt train` shows these warnings

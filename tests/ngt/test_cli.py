@@ -70,7 +70,8 @@ def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
         "pass --fresh to train it again"
     ]
 
-    said = ngt("record", "Pendulum-v1", *SHORT, "--episodes", "2")
+    recorded = [*SHORT, "--set", "expert.episodes=2"]
+    said = ngt("record", "Pendulum-v1", *recorded)
     number = r"-?\d+\.\d"
     assert re.fullmatch(
         rf"results/test/demos/Pendulum-v1\.npz: 2 episodes, return {number} "
@@ -92,7 +93,7 @@ def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
     )
 
     key = KEY.format(2, 1)
-    said = ngt("train", key, *SHORT)
+    said = ngt("train", key, *recorded)
     folder = f"results/test/runs/{key}"
     assert re.fullmatch(rf"run {key}: finished in \d+ s -> {folder}", said[-1])
     record = read_json(tmp_path / folder / "run.json")

@@ -14,16 +14,20 @@ from typing import Any
 
 import pytest
 
+from ngt.agent import policy
+from ngt.agent.policy import Policy
+from ngt.agent.sac import Actor
 from ngt.errors import UserError
-from ngt.experience import shipped
+from ngt.experience import demos, shipped
 from ngt.experience.envs import TASKS
 from ngt.files import write_json
 from ngt.runs.folder import expert_key
 from ngt.runs.former import set_aside
 from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.runs.receipt import certify
+from ngt.settings.config import SacConfig
 from ngt.settings.load import load
-from ngt.settings.resolve import resolve
+from ngt.settings.resolve import expert_config, resolve
 from paper.document import latex
 from paper.drawing.stamps import stamp
 from paper.register import FIGURES, REPORT
@@ -181,6 +185,82 @@ def test_a_former_expert_comes_back_without_a_job(tmp_path: Path) -> None:
     certify(Path(receipt))
     found = plan(tmp_path, own)
     assert found.expert(env) == ([], []) and found.expert_hash[env] not in found.expert_hashes()
+
+
+RECORDED = {"envs": {"Pendulum-v1": {"demos": ""}}}  # use recorded demos, not those of scale `test`
+
+
+def record(root: Path, differences: dict[str, Any]) -> None:
+    """Write the folder of a complete expert with an untrained policy, record it, add receipts."""
+    made, env = plan(root, differences), "Pendulum-v1"
+    folder, expert = made.layout.expert(env), expert_config(made.config, env)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "eval.csv").touch()
+    result = {"key": expert_key(env, expert.seed), "config_hash": made.expert_hash[env]}
+    write_json(folder / "run.json", {**result, "status": "finished"})
+    sac = SacConfig(hidden=(4,))
+    tensors = Policy(Actor(3, 1, sac, [expert.seed]), None).snapshot(0)
+    policy.save(folder / shipped.POLICY, tensors, env, sac)
+    data = demos.record(
+        env,
+        policy.load(folder / shipped.POLICY)[0],
+        expert.episodes,
+        expert.seed,
+        source=made.expert_hash[env],
+        terminate_when_unhealthy=True,
+    )
+    demos.save(made.layout.demos(env), data)
+    for receipt in (made.expert_receipt(env), made.recording_receipt(env)):
+        certify(Path(receipt))
+
+
+@pytest.mark.parametrize("expert", [{"seed": 5}, {"episodes": 4}, {"episodes": 2}])
+def test_another_recording_is_made_and_imitated(tmp_path: Path, expert: dict[str, int]) -> None:
+    """Change the expert's seed or episodes, which the hash of the expert's settings leaves out."""
+    env, other = "Pendulum-v1", {**RECORDED, "expert": expert}
+    record(tmp_path, RECORDED)
+    first = plan(tmp_path, RECORDED)
+    complete(first, first.runs)
+    same = plan(tmp_path, RECORDED)
+    assert same.missing == [] and same.run_hashes() == [] and same.moves() == []
+    assert same.expert(env) == same.recording(env) == ([], [])
+
+    changed = plan(tmp_path, other)
+    assert changed.expert_hash == same.expert_hash
+    assert changed.missing == changed.runs, "every run imitated the former recording"
+    receipt = changed.recording_receipt(env)
+    assert receipt in changed.recording(env).outdated and changed.recording(env).files
+    assert changed.expert_hash[env] in changed.recording_hashes()
+    assert changed.expert_in_place(env) == ("seed" not in expert)
+    assert bool(changed.expert(env).files) == ("seed" in expert)
+
+    if "seed" in expert:
+        set_aside(changed.layout.expert(env))
+    record(tmp_path, other)
+    recorded = plan(tmp_path, other)
+    assert recorded.recording(env) == recorded.expert(env) == ([], [])
+    assert recorded.missing == recorded.runs
+    complete(recorded, recorded.runs)
+    done = plan(tmp_path, other)
+    assert done.missing == [] and done.run_hashes() == [] and done.moves() == []
+
+    back = plan(tmp_path, RECORDED)
+    assert back.missing == back.runs and back.recording(env).files
+    # The expert with the former seed is in former/. A receipt does not show the seed, so the job
+    # `ngt expert` restores this expert.
+    assert bool(back.expert(env).files) == ("seed" in expert)
+
+
+def test_a_former_expert_comes_back_by_its_receipt_only_if_it_is_the_newest(tmp_path: Path) -> None:
+    env, other = "Pendulum-v1", {**RECORDED, "expert": {"seed": 5}}
+    for settings in (RECORDED, other):
+        record(tmp_path, settings)
+        set_aside(plan(tmp_path, settings).layout.expert(env))
+    older, newer = plan(tmp_path, RECORDED), plan(tmp_path, other)
+    assert older.expert(env).files and older.expert_hash == newer.expert_hash
+    assert newer.expert(env) == ([], [newer.expert_receipt(env)])
+    certify(Path(newer.expert_receipt(env)))
+    assert plan(tmp_path, other).expert_in_place(env)
 
 
 def test_an_artefact_outside_the_studys_folder_is_refused() -> None:

@@ -20,6 +20,7 @@ from tests.workflow.checkouts import (
     RUN,
     SMALL,
     begin,
+    checkout,
     jobs,
     planned_small,
     quick_snakemake,
@@ -194,3 +195,34 @@ def test_removed_run_is_trained_again(drawn: Path, tmp_path: Path) -> None:
     folder = whole_copy(drawn, tmp_path)
     shutil.rmtree(folder / RUN.format(1))
     assert planned_small(folder, "base") == {"train": 1, "pack": 1, "run": 1, "figure": 1}
+
+
+@pytest.mark.long
+def test_another_expert_seed_and_more_episodes_are_recorded(tmp_path: Path) -> None:
+    """Change two settings that are not part of the hash in the names of receipts, and change back.
+
+    Check which jobs run each time, and that nothing is left to do afterwards.
+    """
+    folder = checkout(tmp_path / "suite")
+    figure = {**SMALL["figures"]["main_figure"], "methods": ["bc"], "seeds": [0]}
+    base = {**SMALL, "figures": {"main_figure": figure}, "envs": {"Pendulum-v1": {"demos": ""}}}
+    runs = {"train": 1, "pack": 1, "run": 1}
+    recording = {"record": 1, "recorded": 1, **runs}
+    every = {"expert": 1, "trained": 1, **recording}
+    file = folder / RUN.format(0).replace("/ngt/", "/bc/") / "run.json"
+    made: dict[str, str] = {}
+    for expert, expected in (
+        ({}, {"settings": 1, **every}),
+        ({"episodes": 4}, {"settings": 1, **recording}),
+        ({"seed": 5}, {"settings": 1, **every}),
+        ({}, every),
+    ):
+        (folder / "base.yaml").write_text(json.dumps({**base, "expert": expert}))
+        done = run_small(folder, "base", "--until", "run")
+        assert done.returncode == 0 and jobs(done.stdout) == expected, done.stdout
+        assert planned_small(folder, "base", "--until", "run") == {}, "all is up to date"
+        reference = json.loads(file.read_text())["reference"]["demos"]
+        assert made.setdefault(str(expert), reference) == reference
+    assert len(set(made.values())) == 3
+    trained = json.loads((folder / "results/test/experts/Pendulum-v1/run.json").read_text())
+    assert trained["key"]["seed"] == 1000

@@ -19,6 +19,7 @@ from ngt.files import atomic, checksum, json_text, sha256
 from ngt.runs.folder import read_folder
 from ngt.runs.keys import Layout
 from ngt.settings.config import Config
+from ngt.settings.recording import difference
 from ngt.settings.resolve import config_hash, resolve_expert
 
 # Size limit of an expert's folder in bytes. Sixteen episodes take 1 to 3 million bytes on most
@@ -97,10 +98,9 @@ def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None
         )
 
 
-def is_of(file: Path, env: str, source: str, policy_file: Path | None) -> bool:
-    """Return True if a demonstration file is intact and was recorded from this expert.
+def is_of(config: Config, file: Path, env: str, policy_file: Path | None) -> bool:
+    """Return True if a demonstration file is intact and is the recording that the config names.
 
-    source: hash of the settings with which the expert was trained.
     policy_file: file of the expert's policy, or None to accept any policy.
     """
     try:
@@ -108,7 +108,9 @@ def is_of(file: Path, env: str, source: str, policy_file: Path | None) -> bool:
         actor = None if policy_file is None else policy.load(policy_file)[0]
     except UserError:
         return False
-    return data.source == source and (actor is None or distance(data, actor) <= SAME_ACTION)
+    if difference(config, env, data.source, data.seeds):
+        return False
+    return actor is None or distance(data, actor) <= SAME_ACTION
 
 
 def distance(data: Demos, actor: Policy) -> float:

@@ -194,7 +194,8 @@ def test_other_demonstrations_are_other_settings(
     ngt: Any, demos_file: str, tmp_path: Path, refused: Any
 ) -> None:
     key = KEY.format(1, 0)
-    command = ["train", key, *SHORT]
+    settings = [*SHORT, "--set", "expert.seed=0", "--set", "expert.episodes=2"]  # as in toy_demos
+    command = ["train", key, *settings]
     cell = resolve_expert(
         load(
             {
@@ -210,7 +211,7 @@ def test_other_demonstrations_are_other_settings(
     demos.save(default, own)
 
     def status() -> str:
-        return next(line for line in ngt("runs", *SHORT) if key in line).split()[0]
+        return next(line for line in ngt("runs", *settings) if key in line).split()[0]
 
     def source() -> str:
         made = read_json(tmp_path / "results/test/runs" / key / "config.json")["demos_source"]
@@ -229,6 +230,62 @@ def test_other_demonstrations_are_other_settings(
     )
     assert expected in refused(*command, "--fresh")
     assert status() == "finished"
+
+
+RECORDED = "results/test/demos/Pendulum-v1.npz"
+BC = KEY.replace("/ngt/", "/bc/")
+
+
+def imitate_recorded_expert(ngt: Any) -> Any:
+    """Train an expert, record it, and train a run, and return a function of the run's status.
+
+    Scale `test` records 3 episodes with seed 1000.
+    """
+    key = BC.format(1, 0)
+    ngt("expert", "Pendulum-v1", *SHORT)
+    ngt("record", "Pendulum-v1", *SHORT)
+    ngt("train", key, *SHORT)
+
+    def status(*settings: str) -> str:
+        return next(line for line in ngt("runs", *SHORT, *settings) if key in line).split()[0]
+
+    assert ngt("train", key, *SHORT) == [ALREADY.format(key)] and status() == "finished"
+    return status
+
+
+def test_another_expert_seed_needs_another_expert_and_recording(ngt: Any, refused: Any) -> None:
+    status, key, other = imitate_recorded_expert(ngt), BC.format(1, 0), ["--set", "expert.seed=5"]
+    said = refused("train", key, *SHORT, *other)
+    assert f"demonstrations {RECORDED}: field 'seeds': found " in said
+    assert "but expert.seed 5 gives " in said
+    assert "run `ngt expert Pendulum-v1` and `ngt record Pendulum-v1` with these settings" in said
+    assert f"or pass --demos {RECORDED} to use this file anyway" in said
+    assert status(*other) == "stale" and status() == "finished"
+    assert refused("record", "Pendulum-v1", *SHORT, *other) == (
+        "ngt: error: expert Pendulum-v1: trained with expert.seed 1000, not 5 in "
+        "results/test/experts/Pendulum-v1; run `ngt expert Pendulum-v1` with these settings, or "
+        "name a policy with --policy\n"
+    )
+    assert ngt("train", key, *SHORT, *other, "--demos", RECORDED) == [ALREADY.format(key)]
+
+
+def test_another_number_of_episodes_needs_another_recording(ngt: Any, refused: Any) -> None:
+    status, key, more = imitate_recorded_expert(ngt), BC.format(1, 0), BC.format(4, 0)
+    longer = [*SHORT, "--set", "expert.episodes=4"]
+    for episodes, wanted in ((4, more), (2, key)):
+        said = refused("train", wanted, *SHORT, "--set", f"expert.episodes={episodes}")
+        assert f"found 3 episodes, but expert.episodes is {episodes}; run `ngt record " in said
+    assert status(*longer[-2:]) == "stale" and status() == "finished"
+    line, *_, warned = ngt("record", "Pendulum-v1", *SHORT, "--episodes", "4")
+    assert line.startswith(f"{RECORDED}: 4 episodes") and warned == (
+        f"warning: {RECORDED}: field 'seeds': found 4 episodes, but expert.episodes is 3; run "
+        f"`ngt record Pendulum-v1` with these settings, or pass --demos {RECORDED} to `ngt train`"
+    )
+    assert not any("field" in line for line in ngt("record", "Pendulum-v1", *longer))
+    assert "finished in" in ngt("train", more, *longer)[-1]
+    assert status() == "stale", "its recording was replaced"
+    ngt("record", "Pendulum-v1", *SHORT)
+    assert ngt("train", key, *SHORT) == [ALREADY.format(key)]
 
 
 def test_packs_hold_the_runs_that_are_left(ngt: Any, demos_file: str, tmp_path: Path) -> None:

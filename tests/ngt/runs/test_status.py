@@ -61,6 +61,22 @@ def test_an_unfinished_run_whose_last_evaluation_is_damaged(tmp_path: Path, line
     assert status_of(tmp_path, KEY, HASH)[:2] == ("part", "last evaluation at step 0")
 
 
+def test_another_key_is_named(tmp_path: Path) -> None:
+    def note(key: dict[str, Any]) -> str:
+        return status_of(tmp_path, key, HASH).note
+
+    write(tmp_path)
+    assert note({"run": "a/c", "seed": 3}) == "run.json belongs to another run, a/b"
+    expert = {"env": "Pendulum-v1", "method": "expert", "seed": 1000}
+    write(tmp_path, expert)
+    assert note({**expert, "seed": 5}) == "trained with expert.seed 1000, not 5"
+    other = "run.json belongs to another run, Pendulum-v1/expert"
+    assert note({**expert, "env": "Hopper-v4"}) == note(KEY) == other
+    record = read_json(tmp_path / "run.json") or {}
+    write_json(tmp_path / "run.json", {**record, "key": None})
+    assert note(KEY) == "run.json names no run"
+
+
 @pytest.mark.parametrize("name", ["eval.csv", "train.csv", "policy.safetensors", "config.json"])
 def test_every_file_that_was_cut_or_removed_is_damage(tmp_path: Path, name: str) -> None:
     file = write(tmp_path) / name

@@ -100,3 +100,11 @@ def test_the_reference_comes_from_the_demonstrations(progress: Progress) -> None
     data = demos.load(ROOT / "tests/data/Pendulum-v1.npz")
     progress.look()
     assert progress.reference("Pendulum-v1") == (data.random, data.expert)
+
+
+def test_a_recording_to_be_replaced_is_no_reference(
+    progress: Progress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    progress.look()
+    monkeypatch.setattr(views.Folders, "reference", lambda *_: {"demos": ""})
+    assert progress.reference("Pendulum-v1") is None

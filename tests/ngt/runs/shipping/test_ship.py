@@ -127,12 +127,13 @@ def test_the_best_evaluation_is_what_ships(layout: Layout, config: Config) -> No
     moved = dataclasses.replace(data, obs=data.obs + np.float32(0.5))
     assert ship.distance(moved, actor) > ship.SAME_ACTION
     ours, own = shipped.DATA / ENV / shipped.DEMOS, shipped.DATA / ENV / shipped.POLICY
-    assert ship.is_of(ours, ENV, data.source, own) and ship.is_of(ours, ENV, data.source, None)
-    assert not ship.is_of(ours, ENV, "0" * 16, None), "the episodes are from another expert"
+    assert ship.is_of(config, ours, ENV, own) and ship.is_of(config, ours, ENV, None)
+    for other in ({"sac": {"gamma": 0.5}}, {"expert": {"seed": 5}}, {"expert": {"episodes": 4}}):
+        assert not ship.is_of(load({**SETTINGS, **other}), ours, ENV, None), other
     demos.save(ours, moved)
-    assert not ship.is_of(ours, ENV, data.source, own), "the episodes are from another policy"
+    assert not ship.is_of(config, ours, ENV, own), "the episodes are from another policy"
     ours.write_bytes(ours.read_bytes()[:-40])
-    assert not ship.is_of(ours, ENV, data.source, None), "the file is damaged"
+    assert not ship.is_of(config, ours, ENV, None), "the file is damaged"
 
 
 def test_a_worse_one_does_not_replace(layout: Layout, config: Config) -> None:
