@@ -234,7 +234,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         train(KEY, "--results", "{place}/results", *OWN_EXPERT),
         [
             "field 'source': found toy, expected ",
-            ": these settings need another expert; make it with `ngt expert` ",
+            ": these settings need another expert; run `ngt expert Pendulum-v1` and `ngt ",
         ],
     ),
     "missing demonstrations named in the settings": (
