@@ -16,10 +16,10 @@ from torch import Tensor
 
 from ngt.agent.kernels import Rectifier
 from ngt.agent.nets import PackedMLP
+from ngt.agent.streams import torch_generator
 from ngt.errors import UserError
 from ngt.penalty import gradient_penalty
 from ngt.reward import Batch, Draw, RewardModel, Spec, opt
-from ngt.seeding import torch_generator
 
 POWER_ITERATIONS = 3  # power iterations of spectral norm per update
 

@@ -50,9 +50,9 @@ from torch import Tensor
 
 from ngt.agent.kernels import Rectifier
 from ngt.agent.nets import PackedMLP
+from ngt.agent.streams import torch_generator
 from ngt.penalty import gradient_penalty
 from ngt.reward import Batch, Draw, RewardModel, Spec, opt
-from ngt.seeding import torch_generator
 
 
 @dataclass(frozen=True)

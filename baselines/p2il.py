@@ -43,8 +43,8 @@ from torch import Tensor
 from baselines.inverse import Inverse, InverseConfig, Objective
 from ngt.agent.nets import PackedMLP
 from ngt.agent.sac import Sac
+from ngt.agent.streams import torch_generator
 from ngt.reward import Batch, Spec, opt
-from ngt.seeding import torch_generator
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,8 @@ from torch import Tensor
 from ngt.agent.kernels import Rectifier
 from ngt.agent.nets import PackedMLP
 from ngt.agent.optim import adam, descend
+from ngt.agent.streams import torch_generator
 from ngt.reward import Batch, RewardModel, Spec, opt
-from ngt.seeding import torch_generator
 
 WORTH = 0.9  # reward at the mean error on the demonstrations, if `temperature` is null
 

@@ -28,9 +28,9 @@ from torch import Tensor, nn
 
 from ngt.agent.optim import adam, descend
 from ngt.agent.sac import Sac
+from ngt.agent.streams import Draw
 from ngt.errors import UserError
 from ngt.experience.replay import Batch
-from ngt.seeding import Draw
 from ngt.settings.config import Mode
 from ngt.settings.schema import opt
 

@@ -23,9 +23,9 @@ from hypothesis import settings
 from torch import Tensor
 
 from ngt.agent.nets import PackedMLP
+from ngt.agent.streams import Draw, Streams
 from ngt.experience.replay import Batch
 from ngt.reward import RewardModel
-from ngt.seeding import Draw, Streams
 from ngt.settings.load import CONFIG_DIR
 
 # Draw the same examples every time. Set no time limit, because the machine may be busy.

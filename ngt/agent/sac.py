@@ -35,8 +35,8 @@ from torch.optim import Optimizer
 from ngt.agent.gradients import actor_gradients, critic_gradients, served
 from ngt.agent.nets import ACTIVATIONS, PackedMLP
 from ngt.agent.optim import adam, clipped_step_, descend
+from ngt.agent.streams import Draw, torch_generator
 from ngt.experience.replay import Batch
-from ngt.seeding import Draw, torch_generator
 
 if TYPE_CHECKING:
     from ngt.settings.config import SacConfig

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from ngt.agent.sac import Sac
+from ngt.agent.streams import Streams
 from ngt.experience.envs import get_task, make
 from ngt.experience.replay import Batch, Replay
 from ngt.experience.vector import VectorEnv
 from ngt.potential import PotentialConfig
-from ngt.seeding import Streams
 from ngt.settings.config import CellConfig, TrainConfig
 from ngt.training.collector import Collector
 from ngt.training.learner import Learner, Member

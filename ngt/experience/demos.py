@@ -38,7 +38,7 @@ from ngt.experience.rollout import Act, play_random, random_seeds, rollout
 from ngt.experience.units import ambiguity, to_unit
 from ngt.experience.vector import VectorEnv
 from ngt.files import atomic, check_unpacked, sha256
-from ngt.seeding import derive, rng
+from ngt.seeding import record_seeds, rng
 
 FORMAT, VERSION = "ngt-demos", 1
 
@@ -166,11 +166,6 @@ def record(
         expert = rollout(vec, act, seeds, runs=1, keep=True)
     parts = [Episode(*trace, s) for trace, s in zip(expert.episodes, seeds, strict=True)]
     return assemble(env, parts, random_returns, source)
-
-
-def record_seeds(env: str, episodes: int, seed: int) -> list[int]:
-    """Return the env seeds of the episodes that `record` records."""
-    return [derive(seed, "record", env, i) for i in range(episodes)]
 
 
 def record_random(env: str, episodes: int, seed: int, *, terminate_when_unhealthy: bool) -> Demos:

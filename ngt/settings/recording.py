@@ -5,13 +5,13 @@ expert's seed nor the number of recorded episodes. Both determine the env seeds 
 which the recording also states.
 """
 
-import importlib
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
+from ngt.seeding import record_seeds
 from ngt.settings.config import Config
 from ngt.settings.resolve import config_hash, expert_config, resolve_expert
 from ngt.text import amount
@@ -41,9 +41,7 @@ def other_expert(config: Config, env: str, source: str | None) -> str:
 def other_episodes(config: Config, env: str, seeds: Iterable[int]) -> str:
     """Return a message if a recording's episodes are not those that the config asks for, or ""."""
     expert, found = expert_config(config, env), [int(seed) for seed in seeds]
-    # This module imports torch. A command that does not compare seeds must start without torch.
-    demos = importlib.import_module("ngt.experience.demos")
-    planned = demos.record_seeds(env, expert.episodes, expert.seed)
+    planned = record_seeds(env, expert.episodes, expert.seed)
     for ours, theirs in zip(planned, found, strict=False):
         if ours != theirs:
             return (

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ngt.agent.streams import Streams
 from ngt.experience.replay import Batch, Replay
 from ngt.experience.vector import Step, VectorEnv
 from ngt.reward import checked
-from ngt.seeding import Streams
 from ngt.state import State, slice_of
 from ngt.training.graphs import Graph
 from ngt.training.learner import Learner, shown

@@ -17,12 +17,13 @@ from torch.optim import Optimizer
 from ngt.agent.nets import ObsNormaliser
 from ngt.agent.policy import Policy
 from ngt.agent.sac import Sac
+from ngt.agent.streams import Draw, Streams
 from ngt.errors import UserError
 from ngt.experience.demos import DemoSet
 from ngt.experience.envs import get_task
 from ngt.experience.replay import Batch, Replay, hide
 from ngt.reward import RewardModel, Spec, checked, resized
-from ngt.seeding import Draw, Streams, derive
+from ngt.seeding import derive
 from ngt.settings.config import CellConfig
 from ngt.settings.resolve import load_model
 from ngt.settings.schema import parse

@@ -33,13 +33,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ngt.agent.sac import Sac
+from ngt.agent.streams import Streams
 from ngt.errors import Interrupted, UserError, lacks_memory
 from ngt.experience.envs import get_task
 from ngt.experience.replay import Batch, Replay
 from ngt.experience.rollout import Evaluator
 from ngt.experience.vector import VectorEnv
 from ngt.runs.provenance import source_hash
-from ngt.seeding import Streams, derive
+from ngt.seeding import derive
 from ngt.settings.config import CellConfig
 from ngt.state import State
 from ngt.training import checkpoint

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ngt.agent.sac import Sac
+from ngt.agent.streams import Streams
 from ngt.errors import UserError
 from ngt.experience import demos
 from ngt.experience.replay import Batch, Replay
 from ngt.experience.vector import VectorEnv
 from ngt.files import CHECKOUT, atomic
 from ngt.potential import Potential, PotentialConfig
-from ngt.seeding import Streams, derive
+from ngt.seeding import derive
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig
 from ngt.training.collector import Collector
 from ngt.training.learner import Learner, Member, run_seed

@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from ngt.agent.streams import torch_generator
 from ngt.experience import demos
 from ngt.experience.replay import Batch
 from ngt.potential import Potential, PotentialConfig
 from ngt.reward import Spec
-from ngt.seeding import torch_generator
 from paper.theory.bounds import Floats
 from paper.theory.study import DEMOS, PAIRINGS
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ngt.agent.nets import PackedMLP
+from ngt.agent.streams import torch_generator
 from ngt.experience import demos
 from ngt.experience.replay import Batch
 from ngt.potential import (
@@ -25,7 +26,7 @@ from ngt.potential import (
     hl_gauss_target,
 )
 from ngt.reward import Spec
-from ngt.seeding import rng, torch_generator
+from ngt.seeding import rng
 from paper.theory import bounds
 from paper.theory.bounds import Floats, Slopes
 

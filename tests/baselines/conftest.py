@@ -14,9 +14,9 @@ from torch import Tensor
 
 from ngt.agent.nets import PackedMLP
 from ngt.agent.sac import Sac
+from ngt.agent.streams import Streams
 from ngt.experience.replay import Batch
 from ngt.reward import RewardModel, Spec
-from ngt.seeding import Streams
 from ngt.settings.config import SacConfig
 from tests.draws import rows
 

@@ -18,11 +18,11 @@ from baselines.dac import Dac, DacConfig
 from baselines.wdac import Wdac
 from ngt.agent.kernels import Rectifier
 from ngt.agent.nets import PackedMLP
+from ngt.agent.streams import Streams, torch_generator
 from ngt.errors import UserError
 from ngt.experience.replay import Batch
 from ngt.penalty import gradient_penalty
 from ngt.reward import Spec
-from ngt.seeding import Streams, torch_generator
 from tests.draws import rows
 
 OBS, ACT, BATCH = 3, 2, 8

@@ -14,10 +14,10 @@ import torch
 
 from baselines.bc import Bc
 from ngt.agent.sac import Actor, Sac
+from ngt.agent.streams import Streams
 from ngt.errors import UserError
 from ngt.experience.replay import Batch
 from ngt.reward import NoParams, RewardModel, Spec
-from ngt.seeding import Streams
 from ngt.settings.config import SacConfig
 
 OBS, ACT, BATCH = 3, 2, 32

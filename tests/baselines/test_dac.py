@@ -16,10 +16,10 @@ from torch import Tensor
 
 from baselines.adversarial import Adversarial
 from baselines.dac import Dac, DacConfig
+from ngt.agent.streams import Streams
 from ngt.experience.demos import DemoSet
 from ngt.experience.replay import Batch
 from ngt.reward import Spec
-from ngt.seeding import Streams
 from tests.draws import rows
 
 OBS, ACT, BATCH = 3, 2, 8

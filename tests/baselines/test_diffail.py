@@ -16,11 +16,11 @@ import torch.nn.functional as F
 
 from baselines.diffail import DiffAil, DiffAilConfig, signal_power, waves
 from ngt.agent.sac import Sac
+from ngt.agent.streams import Draw, Streams
 from ngt.experience.demos import DemoSet
 from ngt.experience.replay import Batch
 from ngt.penalty import gradient_penalty
 from ngt.reward import Spec
-from ngt.seeding import Draw, Streams
 from ngt.settings.load import load
 from ngt.settings.resolve import resolve
 from tests.draws import rows

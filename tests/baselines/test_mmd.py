@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from baselines.mmd import MmdConfig, MmdDac, mmd_squared, rbf_mixture, witness
+from ngt.agent.streams import Streams
 from ngt.errors import UserError
 from ngt.experience.demos import DemoSet
 from ngt.experience.replay import Batch
 from ngt.penalty import gradient_penalty
 from ngt.reward import Spec
-from ngt.seeding import Streams
 from ngt.training.trainer import Learner
 
 OBS, ACT, BATCH = 3, 2, 16

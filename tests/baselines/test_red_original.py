@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from baselines.red_original import RedOriginal, RedOriginalConfig
+from ngt.agent.streams import torch_generator
 from ngt.experience.demos import DemoSet, load, subsample
 from ngt.experience.replay import Batch
 from ngt.reward import Spec
-from ngt.seeding import torch_generator
 
 OBS, ACT = 3, 2
 ENV = "HalfCheetah-v4"

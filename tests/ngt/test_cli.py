@@ -286,6 +286,10 @@ def test_training_imports_little() -> None:
             "ngt.commands.runs, ngt.commands.publish, ngt.commands.config",
             "ngt.cli.main(['config', '--schema'])",
         ),
+        (
+            "ngt.settings.recording as recording, ngt.settings.config as config",
+            "print(recording.other_episodes(config.Config(), 'Ant-v4', []))",
+        ),
     ],
 )
 def test_what_needs_no_torch(modules: str, does: str) -> None:

@@ -15,11 +15,11 @@ from baselines.dac import Dac, DacConfig
 from baselines.red import Red
 from baselines.wdac import Wdac
 from ngt.agent.nets import PackedMLP
+from ngt.agent.streams import Streams
 from ngt.errors import UserError
 from ngt.experience.replay import Batch
 from ngt.potential import Potential, PotentialConfig
 from ngt.reward import Spec
-from ngt.seeding import Streams
 
 OBS, ACT, BATCH = 3, 2, 6
 Array = NDArray[np.float64]

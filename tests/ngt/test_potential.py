@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from ngt.agent.sac import Sac
+from ngt.agent.streams import Draw, Streams
 from ngt.experience.replay import Batch, Replay
 from ngt.potential import Potential, PotentialConfig, hl_gauss_edges, scale_by_percentiles
 from ngt.reward import Spec
-from ngt.seeding import Draw, Streams
 from ngt.settings.config import SacConfig
 from tests.draws import rows
 

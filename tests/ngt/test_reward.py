@@ -15,12 +15,12 @@ import pytest
 import torch
 
 from ngt.agent.sac import Sac
+from ngt.agent.streams import Streams
 from ngt.errors import UserError
 from ngt.experience.envs import get_task
 from ngt.experience.replay import Batch, Replay, hide
 from ngt.experience.vector import Step
 from ngt.reward import Constant, EnvReward, NoParams, RewardModel, Spec
-from ngt.seeding import Streams
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig
 from ngt.training.collector import Collector
 from ngt.training.learner import Learner, Member, rewards

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from ngt.agent import sac
 from ngt.agent.sac import Actor, Critic, Sac, polyak_, squashed_gaussian
+from ngt.agent.streams import Streams
 from ngt.experience.replay import Batch
-from ngt.seeding import Streams
 from ngt.settings.config import CellConfig, SacConfig
 from ngt.training.learner import Learner, Member
 from tests.draws import rows

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from ngt.agent.sac import Sac
+from ngt.agent.streams import Draw
 from ngt.bench.cases import random_batch
 from ngt.errors import UserError
 from ngt.experience.replay import Batch, Replay
 from ngt.reward import NoParams, RewardModel, Spec
-from ngt.seeding import Draw
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig
 from ngt.settings.resolve import load_model
 from ngt.settings.schema import parse
