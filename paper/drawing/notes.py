@@ -107,7 +107,9 @@ def reading(
 def _lines(window: int, each: bool, crowded: bool, ours: str) -> str:
     """Explain the lines of methods that have a learning curve. ours: the label of the reference."""
     whose = f" ({ours} only)" * crowded
-    one = f"run's running mean over {window} evaluations" if window > 1 else "run's evaluations"
+    one = "run's evaluations"
+    if window > 1:
+        one = f"run's running mean over {window} evaluations (fewer at the start)"
     if each:
         last = f"mean over its last {window} evaluations" if window > 1 else "last evaluation"
         text = f"Thin lines{whose}: each {one}; strong line: their mean over seeds."

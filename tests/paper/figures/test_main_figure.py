@@ -148,7 +148,7 @@ def test_the_figure_says_how_to_read_it(make_study: Make, fill: Make) -> None:
     fill(study)
     text = words(draw(study))
     assert "Scale quick, n = 3 seeds per curve." in text
-    assert "running mean over 3 evaluations" in text
+    assert "running mean over 3 evaluations (fewer at the start)" in text
     assert "Band: mean ± 1 standard deviation over seeds (sample, n − 1)" in text
     assert "Horizontal line (BC: no env steps)" in text
     assert "PARTIAL" not in text
