@@ -72,6 +72,7 @@ help:  ## list these commands
 figure: setup  ## train, evaluate and draw results/main_figure.pdf (SCALE=test|quick|lite|paper)
 	@$(WATCH)
 	@$(SNAKEMAKE) results/main_figure.pdf
+	@sed -n 's/.*\(PARTIAL: [^;]*\).*/figure: \1/p' results/main_figure.caption.md
 	@echo "figure: results/main_figure.pdf"
 
 report: setup  ## put every figure and table into results/report.html (same choices)
