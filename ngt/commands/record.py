@@ -109,7 +109,7 @@ def load_actor(config: Config, layout: Layout, args: argparse.Namespace) -> Poli
     expert = Folders(layout, config).expert_status(args.env)
     if not args.policy and expert.status not in COMPLETE:
         raise UserError(
-            f"expert {args.env}: {expert.note or expert.status} in {layout.expert(args.env)}; run "
+            f"expert {args.env} in {layout.expert(args.env)}: {expert.note or expert.status}; run "
             f"`ngt expert {args.env}` with these settings, or name a policy with --policy"
         )
     return actor

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from ngt.errors import UserError, suggest
 from ngt.runs import former
+from ngt.runs.folder import Folders
 from ngt.runs.keys import Layout, RunKey, run_table
-from ngt.runs.status import STATUSES
+from ngt.runs.published import expert_name
+from ngt.runs.status import STATUSES, other_settings
 from ngt.runs.table import source
 from ngt.settings.config import Config
 from ngt.settings.options import load_config, repeated
+from ngt.settings.resolve import resolve_expert
 from ngt.text import amount, say
 
 
@@ -61,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
     if args.former:
         if args.figure or args.keys or args.other_source:
             raise UserError("--former: takes only --status and --remove; leave out other options")
-        list_former(layout, args.status, remove=args.remove)
+        list_former(layout, config, args.status, remove=args.remove)
         return
     if args.remove:
         raise UserError("--remove: deletes former results; add --former")
@@ -89,19 +92,26 @@ def chosen_keys(config: Config, figures: Sequence[str] | None) -> list[RunKey]:
     return run_table(config, figures)
 
 
-def list_former(layout: Layout, status: str | None, *, remove: bool) -> None:
+def list_former(layout: Layout, config: Config, status: str | None, *, remove: bool) -> None:
     """Print the former results, i.e. the earlier results of runs that were trained again.
+
+    Each line ends with the first setting that differs from the config's, if any.
 
     status: list only results with this status, or None to list all former results.
     remove: True to delete the listed results.
     """
+    keys, folders = run_table(config), Folders(layout, config)
+    cells = {str(key): folders.cell(key) for key in keys}
+    cells |= {expert_name(env): resolve_expert(config, env) for env in {key.env for key in keys}}
     count = size = 0
     for result in list(former.listed(layout.work)):
         if status in (None, result.status.status):
             count += 1
             size += sum(file.stat().st_size for file in result.folder.iterdir())
             line = f"{result.status.status:<9} {result.name:<70} {result.folder.name}"
-            say(f"{line}  {result.status.note}".rstrip())
+            cell = cells.get(result.name)
+            differs = other_settings(result.folder, cell) if cell else ""
+            say(f"{line}  {result.status.note}{f'; {differs}' * bool(differs)}".rstrip())
             if remove:
                 former.remove(result)
     what = (

@@ -23,7 +23,7 @@ from ngt.runs.status import (
     run_in,
     status_of,
 )
-from ngt.settings.config import Config, Mode
+from ngt.settings.config import CellConfig, Config, Mode
 from ngt.settings.recording import other_episodes, other_expert, seeds_in
 from ngt.settings.resolve import (
     config_hash,
@@ -62,13 +62,20 @@ class Folders:
 
     def __init__(self, layout: Layout, config: Config) -> None:
         self.layout, self.config = layout, config
+        self._cells: dict[tuple[str, str, Mode, int], CellConfig] = {}
         self._hashes: dict[tuple[str, str, Mode, int], tuple[str, str]] = {}
         self._references: dict[str, dict[str, Any]] = {}
+
+    def cell(self, key: RunKey) -> CellConfig:
+        """Return a run's complete settings."""
+        if key.cell not in self._cells:
+            self._cells[key.cell] = resolve_key(self.config, key)
+        return self._cells[key.cell]
 
     def hashes(self, key: RunKey) -> tuple[str, str]:
         """Return the hash of a run's settings and the hash of the code that trains the run."""
         if key.cell not in self._hashes:
-            cell = resolve_key(self.config, key)
+            cell = self.cell(key)
             self._hashes[key.cell] = config_hash(cell), source_hash(cell.model)
         return self._hashes[key.cell]
 
@@ -76,7 +83,12 @@ class Folders:
         """Return a run's status: whether its folder has a result that matches the config."""
         settings, source = self.hashes(key)
         return status_of(
-            self.layout.run(key), key.record, settings, self.reference(key.env), source
+            self.layout.run(key),
+            key.record,
+            settings,
+            self.reference(key.env),
+            source,
+            self.cell(key),
         )
 
     def former(self, key: RunKey) -> Path | None:
@@ -103,6 +115,7 @@ class Folders:
             expert_key(env, expert_config(self.config, env).seed),
             config_hash(cell),
             source=source_hash(cell.model),
+            wanted=cell,
         )
 
     def former_expert(self, env: str) -> Path | None:
@@ -167,7 +180,7 @@ class Folders:
         status = self.expert_status(env)
         if status.status in ("stale", "damaged"):
             raise UserError(
-                f"expert {env}: {status.note} in {folder}; `ngt expert {env}` trains it again"
+                f"expert {env} in {folder}: {status.note}; `ngt expert {env}` trains it again"
             )
         return read_folder(folder, f"expert {env}")
 

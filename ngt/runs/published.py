@@ -26,6 +26,7 @@ from ngt.runs.keys import RunKey, resolve_key, run_table
 from ngt.runs.provenance import source_hash
 from ngt.runs.status import Status
 from ngt.settings.config import CellConfig, Config
+from ngt.settings.difference import difference as first_difference
 from ngt.settings.resolve import expert_ships, own_file, recorded, resolve_expert, short
 
 if TYPE_CHECKING:
@@ -57,14 +58,6 @@ def names(path: Path) -> frozenset[str]:
 # ---------------------------------------------------------------- settings
 
 
-def flat(settings: dict[str, Any], where: str = "") -> dict[str, Any]:
-    """Flatten nested settings into a mapping from dotted names to values."""
-    out: dict[str, Any] = {}
-    for name, value in settings.items():
-        out |= flat(value, f"{where}{name}.") if isinstance(value, dict) else {where + name: value}
-    return out
-
-
 def settings_hash(settings: dict[str, Any]) -> str:
     """Return the `config_hash` of a run's settings, which are given as plain data.
 
@@ -74,20 +67,8 @@ def settings_hash(settings: dict[str, Any]) -> str:
 
 
 def difference(made: CellConfig, wanted: CellConfig) -> str:
-    """Describe the first setting that differs between the records and the config, or return "".
-
-    The `demos_source` setting is compared last. It is a hash, so its difference tells a reader
-    little.
-
-    made: a run's settings in the records.
-    wanted: the settings that the config gives the run.
-    """
-    theirs, ours = flat(dataclasses.asdict(made)), flat(dataclasses.asdict(wanted))
-    for name in sorted(ours | theirs, key=lambda name: name == "demos_source"):
-        there, here = (json.dumps(side[name]) if name in side else "-" for side in (theirs, ours))
-        if there != here:
-            return f"{name} is {there} in the records and {here} in the config"
-    return ""
+    """Describe the first setting that differs between the records and the config, or return ""."""
+    return first_difference(dataclasses.asdict(made), dataclasses.asdict(wanted), "the records")
 
 
 class Published:

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ngt.files import checksum, read_json
+from ngt.settings.config import CellConfig
+from ngt.settings.difference import difference
+from ngt.settings.resolve import plain
 
 PART = ".part"  # suffix of the names of a run's files until the run is complete
 STATUSES = ("finished", "diverged", "stale", "damaged", "part", "missing")
@@ -41,6 +44,7 @@ def status_of(
     config_hash: str,
     reference: Mapping[str, Any] | None = None,
     source: str | None = None,
+    wanted: CellConfig | None = None,
 ) -> Status:
     """Return the status of a run's or an expert's folder.
 
@@ -49,6 +53,8 @@ def status_of(
     Only the checksum of the demonstrations is compared, since it determines the entry's other
     fields.
     source: hash of the current code, or None to skip this comparison.
+    wanted: the settings whose hash is `config_hash`. With them, the note of a result that has other
+    settings names the first setting that differs.
     """
     record = read_json(folder / "run.json")
     if not isinstance(record, dict):
@@ -56,7 +62,8 @@ def status_of(
     if record.get("key") != dict(key):
         return Status("stale", _other_key(record.get("key"), key))
     if record.get("config_hash") != config_hash:
-        return Status("stale", "trained with other settings")
+        differs = other_settings(folder, wanted) if wanted else ""
+        return Status("stale", "trained with other settings" + f": {differs}" * bool(differs))
     if reference is not None and "demos" in reference:
         found = record.get("reference")
         if not isinstance(found, dict) or found.get("demos") != reference["demos"]:
@@ -83,6 +90,21 @@ def _other_key(found: Any, key: Mapping[str, Any]) -> str:
         return f"trained with expert.seed {found['seed']}, not {key['seed']}"
     name = found.get("run", f"{found.get('env')}/{found.get('method')}")
     return f"run.json belongs to another run, {name}"
+
+
+def other_settings(folder: Path, wanted: CellConfig) -> str:
+    """Describe the first of a result's settings that differs from `wanted`, or return "".
+
+    Also return "" if the result's config.json is missing or can't be read.
+    """
+    found = read_json(folder / "config.json")
+    if not isinstance(found, dict):
+        return ""
+    made = {name: value for name, value in found.items() if name != "key"}
+    differs = difference(made, plain(wanted), "the result")
+    if differs.startswith("demos_source "):  # a hash, which tells a reader nothing
+        return "demonstrations of another expert, or from another file"
+    return differs
 
 
 def _unfinished(folder: Path) -> Status:

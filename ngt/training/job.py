@@ -71,7 +71,8 @@ def train(
 
 def member_state(cell: CellConfig, member: Member) -> Status:
     """Return the status of a run's folder, given the run's key, settings and reference."""
-    return status_of(member.folder, member.key, config_hash(cell), member.reference)
+    settings = config_hash(cell)
+    return status_of(member.folder, member.key, settings, member.reference, wanted=cell)
 
 
 def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | None, list[Member]]:

@@ -101,5 +101,6 @@ def test_recording_a_runs_folder(
 def test_an_expert_of_other_settings_is_not_recorded(ngt: Any, refused: Any) -> None:
     ngt("expert", "Pendulum-v1", *SHORT)
     said = refused("record", "Pendulum-v1", *SHORT, "--set", "sac.gamma=0.5")
-    assert "expert Pendulum-v1: trained with other settings" in said
+    assert "expert Pendulum-v1 in results/test/experts/Pendulum-v1: trained with other" in said
+    assert "sac.gamma is 0.99 in the result and 0.5 in the config" in said
     assert "`ngt expert Pendulum-v1`" in said

@@ -51,6 +51,16 @@ def test_the_papers_main_figure(ngt: Any) -> None:
     assert sum(key.split("/")[1] in ("ngt", "bc", "bc-full") for key in keys) == 216
 
 
+def test_a_former_result_is_listed_with_what_differs(ngt: Any, demos_file: str) -> None:
+    key = "Pendulum-v1/bc/state-action-demos1-rate20/seed0"
+    for gamma in ("0.5", "0.9"):
+        ngt("train", key, "--demos", demos_file, "--scale", "test", "--set", f"sac.gamma={gamma}")
+    line, _ = ngt("runs", "--former", "--scale", "test")
+    assert line.split()[1] == key and line.endswith(
+        "; sac.gamma is 0.5 in the result and 0.99 in the config"
+    )
+
+
 def test_former_results_are_removed_only_on_request(ngt: Any, refused: Any, tmp_path: Path) -> None:
     assert "add --former" in refused("runs", "--remove")
     assert "--former: takes only" in refused("runs", "--former", "--keys")

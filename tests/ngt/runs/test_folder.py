@@ -51,7 +51,10 @@ def test_statuses(
     train(config, key, {200: [1.0]}, diverged=True)
     assert run_status(layout, config, key) == ("diverged", "step 200: obs is not finite", False)
     changed = load({**settings, "sac": {"gamma": 0.5}})
-    assert run_status(layout, changed, key)[:2] == ("stale", "trained with other settings")
+    assert run_status(layout, changed, key)[:2] == (
+        "stale",
+        "trained with other settings: sac.gamma is 0.99 in the result and 0.5 in the config",
+    )
     unrelated = load({**settings, "pack": 3, "methods": {"bc": {"label": "x"}}})
     assert run_status(layout, unrelated, key).status == "diverged"
     monkeypatch.setattr(folder, "source_hash", lambda *_: "another")
