@@ -262,9 +262,9 @@ def test_another_expert_seed_needs_another_expert_and_recording(ngt: Any, refuse
     assert f"or pass --demos {RECORDED} to use this file anyway" in said
     assert status(*other) == "stale" and status() == "finished"
     assert refused("record", "Pendulum-v1", *SHORT, *other) == (
-        "ngt: error: expert Pendulum-v1: trained with expert.seed 1000, not 5 in "
-        "results/test/experts/Pendulum-v1; run `ngt expert Pendulum-v1` with these settings, or "
-        "name a policy with --policy\n"
+        "ngt: error: expert Pendulum-v1 in results/test/experts/Pendulum-v1: trained with "
+        "expert.seed 1000, not 5; run `ngt expert Pendulum-v1` with these settings, or name a "
+        "policy with --policy\n"
     )
     assert ngt("train", key, *SHORT, *other, "--demos", RECORDED) == [ALREADY.format(key)]
 
