@@ -94,10 +94,12 @@ def run(argv: Sequence[str]) -> None:
         notes=not args.no_note,
         selected=given(args),
     )
+    # Before the runs are read: a run that is replaced in the meantime must make the file outdated.
+    drawn_from = stamp(config, layout, artefact) if artefact.kind in ("figure", "table") else ""
     made = maker(artefact)(config, layout, options)
     mark = other_settings(artefact, config, layout)
     try:
-        print(save(made, mark, config, layout, options, args.png))
+        print(save(made, mark, drawn_from, config, options, args.png))
     except OSError as error:
         raise UserError(f"{out}: can't be written: {error.strerror}") from None
 
@@ -226,18 +228,17 @@ def other_settings(artefact: Artefact, config: Config, layout: Layout) -> str:
 
 
 def save(
-    made: Made, mark: str, config: Config, layout: Layout, options: Options, png: Path | None
+    made: Made, mark: str, drawn_from: str, config: Config, options: Options, png: Path | None
 ) -> str:
     """Write the files of an artefact and return the text to print.
 
-    mark: a warning to add to a figure or table; documents add this warning themselves.
+    mark, drawn_from: a warning and a stamp for a figure or table; documents add these themselves.
     """
     content, out = made.content, options.out
     if isinstance(content, bytes):
         with atomic(out) as temporary:
             temporary.write_bytes(content)
         return f"{out}{made.note}"
-    drawn_from = stamp(config, layout, options.artefact)
     if isinstance(content, Table):
         table = replace(content, marks=[*content.marks, mark]) if mark else content
         tables.save(table, out, config.scale, drawn_from)

@@ -143,8 +143,7 @@ def import_module(name: str) -> None:
     try:
         importlib.import_module(name)
     except Exception as error:  # the module's code may raise anything
+        lacks = isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}.")
+        fix = "put it where Python finds it, e.g. in this folder" if lacks else "fix it"
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise UserError(
-            f"imports: {name!r} can't be imported ({reason}); put it where Python finds it, e.g. "
-            f"in this folder"
-        ) from None
+        raise UserError(f"imports: {name!r} can't be imported ({reason}); {fix}") from None

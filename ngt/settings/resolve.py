@@ -32,7 +32,7 @@ from ngt.settings.config import (
     TrainConfig,
 )
 from ngt.settings.former import with_former, without_former
-from ngt.settings.schema import check_partial, merge, parse
+from ngt.settings.schema import check_partial, check_types, merge, parse
 
 
 def check_override(entry: Override, where: str) -> None:
@@ -97,8 +97,14 @@ def load_model(path: str, where: str) -> Any:
         fix = "write package.module:Class" if isinstance(error, path_is_wrong) else "fix it"
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"{where}: {path!r} can't be loaded ({reason}); {fix}") from None
+    # This module may not import RewardModel, which is on a higher floor of the code.
+    if not any(base.__name__ == "RewardModel" for base in getattr(model, "__mro__", ())):
+        raise UserError(
+            f"{where}: {path!r} is not a subclass of ngt.reward.RewardModel; make it one"
+        )
     if not dataclasses.is_dataclass(getattr(model, "Config", None)):
-        raise UserError(f"{where}: {path!r} has no dataclass `Config`; name a RewardModel")
+        raise UserError(f"{where}: {path!r} has no dataclass `Config`; write one")
+    check_types(model.Config, f"{where}: {path!r}: Config")
     return model
 
 

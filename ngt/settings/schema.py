@@ -53,6 +53,33 @@ def check_partial(cls: type, data: Any, where: str) -> None:
         _check_range(known[name], _value(hints[name], value, path), path)
 
 
+def check_types(cls: type, where: str) -> None:
+    """Check that each field of a config dataclass has a type that a config file can hold."""
+    for name, hint in type_hints(cls).items():
+        if not _settable(hint):
+            raise UserError(
+                f"{where}.{name}: a setting can't have the type {_name(hint)}; use bool, int, "
+                f"float, str, Literal, tuple[T, ...], dict[str, T] or T | None"
+            )
+
+
+def _settable(hint: Any) -> bool:
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        return len(args) == 2 and args[1] is type(None) and _settable(args[0])
+    if origin is tuple:
+        return len(args) == 2 and args[1] is Ellipsis and _settable(args[0])
+    if origin is dict:
+        return args[0] is str and _settable(args[1])
+    if dataclasses.is_dataclass(hint):
+        return all(map(_settable, type_hints(typing.cast(type, hint)).values()))
+    return origin is Literal or hint in (Any, bool, int, float, str)
+
+
+def _name(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
+
+
 def _check_mapping(cls: type, data: Any, where: str) -> None:
     if not isinstance(data, Mapping):
         raise UserError(f"{where or 'config'}: expected a mapping, found {describe(data)}")

@@ -270,6 +270,7 @@ def page(
 
     out: the file that the page will be written to; links in the page are relative to this file.
     """
+    stamp = stamps.stamp(config, layout, REPORT, "png")  # before the runs and figures are read
     found = items(config, layout, out, allow_partial=allow_partial)
     runs = read_keys(
         layout,
@@ -280,7 +281,7 @@ def page(
         other_settings=other_settings,
     )
     content = _content(config, found, runs)
-    content["stamp"] = stamps.stamp(config, layout, REPORT, "png")
+    content["stamp"] = stamp
     content["other_settings"] = command.other_settings(REPORT, config, layout)
     files = {
         item.anchor: layout.home / f"{item.anchor}.png"

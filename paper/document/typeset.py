@@ -68,6 +68,7 @@ def make(config: Config, layout: Layout, options: command.Options) -> command.Ma
     """Make the PDF. Raise UserError if LaTeX is not installed."""
     if reason := latex.lacking():
         raise UserError(reason)
+    stamp = stamps.stamp(config, layout, PAPER, "pdf")  # before the runs and figures are read
     with tempfile.TemporaryDirectory() as temporary:
         gather(
             config,
@@ -78,6 +79,5 @@ def make(config: Config, layout: Layout, options: command.Options) -> command.Ma
         )
         log = layout.work / "logs" / "latex.log"
         pdf = latex.build(Path(temporary), log).read_bytes()
-    stamp = stamps.stamp(config, layout, PAPER, "pdf")
     # The hash of the report's inputs is a comment after the end of the PDF document.
     return command.Made(pdf + f"% {stamp}\n".encode())

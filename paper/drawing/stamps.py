@@ -10,6 +10,7 @@ to date therefore depends neither on time stamps nor on Snakemake's records of e
 
 import functools
 import hashlib
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +23,8 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import config_hash
 from paper.register import FIGURES, TABLES, Artefact
 
-PAPER = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("paper", "ngt", "baselines")  # what draws, what it reads runs with, and the methods
 CODE = {".py", ".json", ".mplstyle", ".tex", ".bib", ".html", ".css", ".js"}
 
 
@@ -98,10 +100,11 @@ def stamp(config: Config, layout: Layout, artefact: Artefact, picture: str = "")
 
 
 @functools.cache
-def code_hash(folder: Path = PAPER) -> str:
-    """Return a hash of the files in a folder that contain code, templates or styles."""
-    files = sorted(file for file in folder.rglob("*") if file.suffix in CODE)
-    parts = (f"{file.relative_to(folder).as_posix()} {checksum(file)}\n" for file in files)
+def code_hash(root: Path = ROOT) -> str:
+    """Return a hash of the packages' files that contain code, templates or styles."""
+    every = itertools.chain.from_iterable((root / name).rglob("*") for name in PACKAGES)
+    files = sorted(file for file in every if file.suffix in CODE)
+    parts = (f"{file.relative_to(root).as_posix()} {checksum(file)}\n" for file in files)
     return checksum("".join(parts).encode())
 
 

@@ -198,7 +198,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "class that is not a model": (
         shown("methods.ngt.model=json:JSONDecoder"),
-        ["'json:JSONDecoder' has no dataclass `Config`; name a RewardModel"],
+        ["'json:JSONDecoder' is not a subclass of ngt.reward.RewardModel"],
     ),
     "unknown model parameter": (
         shown("methods.ngt.params.pairng=huber"),

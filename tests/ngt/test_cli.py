@@ -173,12 +173,29 @@ def test_an_env_of_ones_own(ngt: Any, tmp_path: Path, monkeypatch: pytest.Monkey
     assert ngt("evaluate", "results/test/experts/mine", "--episodes", "1", *more)[0].endswith("30")
 
 
-def test_a_module_that_cannot_be_imported(ngt: Any, tmp_path: Path, capsys: Any) -> None:
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (None, "ModuleNotFoundError: No module named 'mine'); put it where Python finds it, e.g. "),
+        ("import nowhere", "ModuleNotFoundError: No module named 'nowhere'); fix it"),
+        ("x", "NameError: name 'x' is not defined); fix it"),
+        (
+            "from ngt.errors import UserError\nraise UserError('task id taken')",
+            "UserError: task id taken); fix it",
+        ),
+    ],
+)
+def test_a_module_that_cannot_be_imported(
+    ngt: Any, tmp_path: Path, capsys: Any, monkeypatch: Any, code: str | None, said: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    if code:
+        (tmp_path / "mine.py").write_text(code)
     with pytest.raises(SystemExit) as stop:
-        main(["runs", "--set", "imports=[no_such_module]"])
-    said = capsys.readouterr().err
-    assert stop.value.code == 2 and said.count("\n") == 1
-    assert said.startswith("ngt: error: imports: 'no_such_module' can't be imported (ModuleNotFou")
+        main(["runs", "--set", "imports=[mine]"])
+    error = capsys.readouterr().err
+    assert stop.value.code == 2 and error.count("\n") == 1
+    assert error.startswith("ngt: error: imports: 'mine' can't be imported (" + said)
 
 
 # ---------------------------------------------------------------- exits other than errors

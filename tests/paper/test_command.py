@@ -14,8 +14,10 @@ import yaml
 
 from ngt.runs.shipping.gather import publish
 from ngt.settings.load import load
+from paper import command
 from paper.command import build_parser, find, main, maker, one_line_errors, settings
 from paper.drawing import style
+from paper.drawing.stamps import stamp
 from paper.register import ARTEFACTS, FIGURES, Artefact
 
 
@@ -56,6 +58,25 @@ def test_the_default_place(study: Any, fill: Callable[..., None]) -> None:
     fill(study)
     main(["main_figure"])
     assert Path("results/main_figure.pdf").exists()
+
+
+def test_a_run_replaced_while_it_is_drawn_outdates_the_figure(
+    study: Any, fill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(study)
+    drawn = command.read
+
+    def replaced(*arguments: Any) -> Any:
+        found = drawn(*arguments)
+        record = study.layout.run(study.table()[0]) / "run.json"
+        record.write_text(record.read_text().replace("100.0", "101.0"))
+        return found
+
+    monkeypatch.setattr(command, "read", replaced)
+    before = stamp(study.config, study.layout, FIGURES["main_figure"])
+    main(["main_figure"])
+    assert before != stamp(study.config, study.layout, FIGURES["main_figure"])
+    assert before in Path("results/main_figure.caption.md").read_text()
 
 
 def test_settings_of_the_user(study: Any, fill: Callable[..., None], tmp_path: Path) -> None:

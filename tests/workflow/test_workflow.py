@@ -139,6 +139,15 @@ def test_wrong_setting_is_one_line() -> None:
     assert "found text '8'; remove the quotes" in done.stdout and "use --configfile" in done.stdout
 
 
+def test_what_the_system_refuses_is_one_line(tmp_path: Path) -> None:
+    folder = checkout(tmp_path / "suite")
+    (folder / FIGURE).mkdir(parents=True)
+    done = quick_snakemake(folder, "--dry-run", "--quiet", "host", "reason", "--", FIGURE)
+    (line,) = [text for text in done.stdout.splitlines() if "error" in text.lower()]
+    assert done.returncode == 2 and line.startswith("snakemake: error: ")
+    assert line.endswith("results/main_figure.pdf: Is a directory")
+
+
 def test_a_users_text_passes_through_the_workflow(tmp_path: Path) -> None:
     """Use characters that are special to Snakemake and the shell in a label and in file names."""
     folder = checkout(tmp_path / "a {checkout} %s 'é' $HOME")

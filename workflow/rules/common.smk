@@ -21,13 +21,17 @@ PACK = "{env}/{method}/{mode}-rate{rate}/{members}"  # the name of a pack of run
 def one_line(function, *args, hint=""):
     """Call the function and return its result.
 
-    If the function raises a UserError, print the error in one line and end Snakemake.
+    If the function raises a UserError, or if a file can't be read, print the error in one line and
+    end Snakemake.
     """
     try:
         return function(*args)
     except UserError as error:
-        print(f"snakemake: error: {error}{hint if 'found text' in str(error) else ''}", file=sys.stderr)
-        sys.exit(2)  # this ends Snakemake even if an input function of a rule called `one_line`
+        reason = f"{error}{hint if 'found text' in str(error) else ''}"
+    except OSError as error:  # for example a file of another user, or a folder where a file should be
+        reason = f"{error.filename}: {error.strerror}"
+    print(f"snakemake: error: {reason}", file=sys.stderr)
+    sys.exit(2)  # this ends Snakemake even if an input function of a rule called `one_line`
 
 
 def read_plan():

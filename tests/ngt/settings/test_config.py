@@ -7,6 +7,8 @@ import json
 import math
 import re
 import shutil
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.experience.envs import TASKS
 from ngt.potential import PotentialConfig
+from ngt.reward import RewardModel
 from ngt.settings.config import (
     CellConfig,
     Config,
@@ -256,7 +259,10 @@ def test_paths_name_the_whole_way_to_a_key() -> None:
         ({"methods": {"x": {"model": "no.such:X"}}}, ["methods.x", "package.module:Class"]),
         ({"methods": {"x": {"model": "json"}}}, ["methods.x: 'json'", "package.module:Class"]),
         ({"methods": {"x": {"model": ".a:B"}}}, ["methods.x: '.a:B'", "package.module:Class"]),
-        ({"methods": {"x": {"model": "json:JSONDecoder"}}}, ["has no dataclass `Config`"]),
+        (
+            {"methods": {"x": {"model": "json:JSONDecoder"}}},
+            ["is not a subclass of ngt.reward.RewardModel"],
+        ),
         ({"envs": {"Foo": {}}}, ["envs: env 'Foo' is unknown"]),
         (figure(envs=["Pusher-v4"]), ["figures.f.envs", "use Pusher-v5"]),
         (figure(methods=["nbt"]), ["f.methods: 'nbt'", "did you mean ngt"]),
@@ -292,6 +298,16 @@ def test_paths_name_the_whole_way_to_a_key() -> None:
 def test_a_whole_config_is_checked(data: dict[str, Any], parts: list[str]) -> None:
     message = error(load, data)
     assert [part for part in parts if part not in message] == []
+
+
+def test_a_setting_of_a_model_must_have_a_type_of_yaml(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("odd_models")
+    config = dataclasses.make_dataclass("OddConfig", [("odd", set[int], frozenset())])
+    module.Odd = type("Odd", (RewardModel,), {"Config": config})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "odd_models", module)
+    assert error(load, {"methods": {"x": {"model": "odd_models:Odd"}}}).startswith(
+        "methods.x: 'odd_models:Odd': Config.odd: a setting can't have the type set[int]; use bool"
+    )
 
 
 def test_what_the_checks_let_through(tmp_path: Path) -> None:

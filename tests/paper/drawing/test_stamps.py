@@ -49,17 +49,19 @@ def test_a_stamp_follows_the_code_that_draws(
     assert stamp(study.config, study.layout, MAIN) != first
     monkeypatch.undo()
 
-    def of(style: str) -> str:
-        (tmp_path / "figures").mkdir(exist_ok=True)
-        (tmp_path / "figures/lines.py").write_text("WIDTH = 1")
-        (tmp_path / "a.mplstyle").write_text(style)
+    def of(style: str, package: str = "paper/figures") -> str:
+        (tmp_path / package).mkdir(exist_ok=True, parents=True)
+        (tmp_path / package / "lines.py").write_text("WIDTH = 1")
+        (tmp_path / "paper/a.mplstyle").write_text(style)
         stamps.code_hash.cache_clear()
         return stamps.code_hash(tmp_path)
 
-    assert of("a") == of("a") != of("b")
-    (tmp_path / "figures/__pycache__").mkdir()
-    (tmp_path / "figures/__pycache__/lines.cpython-312.pyc").touch()
-    assert of("a") == of("a"), "compiled files are not inputs"
+    first = of("a")
+    assert of("a") == first != of("b")
+    (tmp_path / "paper/figures/__pycache__").mkdir()
+    (tmp_path / "paper/figures/__pycache__/lines.cpython-312.pyc").touch()
+    assert of("a") == of("a", "tests") == first, "compiled files and tests are not inputs"
+    assert of("a", "ngt/runs") != first, "this package reads the runs"
 
 
 def test_a_report_depends_on_the_files_that_it_shows(make_study: Callable[..., Any]) -> None:
