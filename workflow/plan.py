@@ -233,7 +233,7 @@ class Plan(Results):
 
     def demos(self, env: str, runs: Iterable[str] = ()) -> str:
         """Return an env's demonstration file if the config names it, or the recording's receipt."""
-        self.check_own_demos(map(RunKey.parse, runs))
+        self.check_demos(map(RunKey.parse, runs))
         file = demos_file(self.config, env)
         return _as_input(file) if file else self.recording_receipt(env)
 

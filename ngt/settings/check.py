@@ -14,6 +14,7 @@ from ngt.settings.resolve import (
     expert_config,
     find_method,
     flat_settings,
+    method_rate,
     model_params,
     own_file,
 )
@@ -79,6 +80,21 @@ def _check_figure(config: Config, figure: FigureConfig, where: str) -> None:
     for method, envs in figure.only.items():
         find_method(config, method, f"{where}.only")
         _check_envs(envs, f"{where}.only.{method}")
+    for method in (*figure.methods, *figure.beside):
+        own = method_rate(config, method)
+        field = f"{where}.rates" if own is None else f"methods.{method}.rate"
+        for env in figure.envs_of(method):
+            check_rate(max(figure.rates) if own is None else own, env, field)
+
+
+def check_rate(rate: int, env: str, where: str) -> None:
+    """Raise UserError if an env's episodes have fewer steps than a subsampling rate."""
+    most = get_task(env).time_limit
+    if rate > most:
+        raise UserError(
+            f"{where}: rate {rate}, but an episode of {env} has at most {most} steps; lower the "
+            f"rate"
+        )
 
 
 HL_GAUSS = ("sigma_expert", "sigma_agent", "reward_sigma", "bins", "support", "hlg_target")

@@ -6,6 +6,7 @@ A receipt is a file `done.HASH` beside a result, which certifies that the result
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shutil
 from collections.abc import Iterable
@@ -481,6 +482,26 @@ def test_ones_own_demonstrations_are_read_before_any_job(
         plan(tmp_path, settings).demos("Pendulum-v1", [run])
     assert "\n" not in str(error.value)
     plan(tmp_path, settings, main=False).demos("Pendulum-v1", [run])
+
+
+def test_shipped_demonstrations_are_read_before_any_job(tmp_path: Path) -> None:
+    figure = {"methods": ["bc"], "envs": ["Hopper-v4"], "demos": [2], "rates": [800], "seeds": [0]}
+    figures = {**SMALL["figures"], "seeds_figure": None, "main_figure": figure}
+    found = plan(tmp_path, {"demos": "shipped", "figures": figures})
+    run = ["Hopper-v4/bc/state-action-demos2-rate800/seed0"]
+    assert found.demos("Hopper-v4", run) == "data/Hopper-v4/demos.npz"
+
+    def with_a_short_episode(file: Path, env: str) -> demos.Demos:
+        data = demos.load(file, env)
+        length = data.length.copy()
+        length[1] = 700
+        return dataclasses.replace(data, length=length)
+
+    found.read_demos = with_a_short_episode
+    with pytest.raises(
+        UserError, match=r"demos\.npz: episode 1 has 700 steps, fewer than rate 800"
+    ):
+        found.demos("Hopper-v4", run)
 
 
 def test_an_artefact_is_refused_if_it_cannot_show_its_runs(tmp_path: Path) -> None:
