@@ -178,11 +178,11 @@ class Plan(Results):
             if TASKS[env].aim is not None and not expert_ships(self.config, env)
         ]
 
-    def shipping_receipts(self) -> list[str]:
-        """Return the files that mark the experts of the `unshipped` envs as copied to data/."""
-        return [
-            f"{self.work}/shipped/{env}.done.{self.expert_hash[env]}" for env in self.unshipped()
-        ]
+    def shipping(self) -> Inputs:
+        """Return the receipts of the experts in `unshipped`, which are outdated if they exist."""
+        home = f"{self.work}/shipped"
+        receipts = [f"{home}/{env}.done.{self.expert_hash[env]}" for env in self.unshipped()]
+        return Inputs(receipts, [*receipts, f"{home}/page.done"] if receipts else [])
 
     # ---------------------------------------------------------------- inputs of rules
 

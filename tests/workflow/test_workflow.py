@@ -47,6 +47,29 @@ def test_experts_that_do_not_ship_are_trained_and_shipped(tmp_path: Path) -> Non
     }
 
 
+def test_an_expert_that_is_lost_from_data_is_shipped_again(tmp_path: Path) -> None:
+    """Check that receipts of an earlier shipping do not hide the loss."""
+    folder, args = checkout(tmp_path / "suite"), ("--config", "scale=lite", "--", "experts")
+    env = next(task.id for task in TASKS.values() if task.aim is not None)
+    hash = config_hash(resolve_expert(load({"scale": "lite"}), env))
+    work = folder / "results/lite"
+    for name in (
+        "experts/{}/done.{}",
+        "demos/{}.done.{}",
+        "shipped/{}.done.{}",
+        "shipped/page.done",
+    ):
+        (work / name.format(env, hash)).parent.mkdir(parents=True, exist_ok=True)
+        (work / name.format(env, hash)).touch()
+    assert dry_run(folder, *args) == {}
+    shutil.rmtree(folder / "data" / env)
+    again = dry_run(folder, *args)
+    assert {name: again[name] for name in ("ship", "experts_page")} == {
+        "ship": 1,
+        "experts_page": 1,
+    }
+
+
 def test_a_mistake_that_an_input_function_finds_is_one_line(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("figures: {seeds_figure: {envs: [Reacher-v5]}}")
