@@ -162,6 +162,17 @@ def test_wrong_setting_is_one_line() -> None:
     assert "found text '8'; remove the quotes" in done.stdout and "use --configfile" in done.stdout
 
 
+def test_only_a_setting_of_the_command_line_is_said_to_be_read_as_text(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text('records: publish\ntrain: {steps: "8"}')
+    args = ("--dry-run", FIGURE, "--configfile", str(file), "--config")
+    for own, hint in (("scale=test", False), ("train={steps: 8}", True)):
+        records = "records=trained" if hint else "pack=2"
+        done = quick_snakemake(ROOT, *args, own, records)
+        assert done.returncode == 2 and "found text" in done.stdout
+        assert ("use --configfile" in done.stdout) is hint, done.stdout
+
+
 def test_a_users_text_passes_through_the_workflow(tmp_path: Path) -> None:
     """Use characters that are special to Snakemake and the shell in a label and in file names."""
     folder = checkout(tmp_path / "a {checkout} %s 'é' $HOME")

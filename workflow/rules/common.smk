@@ -32,13 +32,18 @@ def one_line(function, *args, hint=""):
 
 def read_plan():
     """Return the plan for the user's settings, which come from --config and --configfile."""
-    files = map(Path, workflow.config_settings.configfiles)
-    return read(config, files, main=workflow.is_main_process)
+    given = workflow.config_settings
+    try:
+        return read(config, map(Path, given.configfiles), main=workflow.is_main_process)
+    except UserError as error:
+        section = re.split(r"[.:\[]", str(error))[0]
+        if section not in given.config or "found text" not in str(error):
+            raise
+        hint = "--config reads nested values as text: use --configfile"
+        raise UserError(f"{error} ({hint})") from None
 
 
-PLAN = one_line(
-    read_plan, hint=" (--config reads nested values as text: use --configfile)" if config else ""
-)
+PLAN = one_line(read_plan)
 CONFIG, WORK = PLAN.config, PLAN.work
 
 
