@@ -14,6 +14,7 @@ from ngt.settings.resolve import (
     expert_config,
     find_method,
     flat_settings,
+    method_label,
     method_rate,
     model_params,
     own_file,
@@ -76,6 +77,7 @@ def _check_figure(config: Config, figure: FigureConfig, where: str) -> None:
                 raise UserError(
                     f"{where}.only.{method}: none of the figure's envs; list at least one of them"
                 )
+    _check_labels(config, figure, where)
     _check_envs(figure.envs, f"{where}.envs")
     for method, envs in figure.only.items():
         find_method(config, method, f"{where}.only")
@@ -85,6 +87,18 @@ def _check_figure(config: Config, figure: FigureConfig, where: str) -> None:
         field = f"{where}.rates" if own is None else f"methods.{method}.rate"
         for env in figure.envs_of(method):
             check_rate(max(figure.rates) if own is None else own, env, field)
+
+
+def _check_labels(config: Config, figure: FigureConfig, where: str) -> None:
+    """Check that no two methods of a figure have the same label."""
+    first: dict[str, str] = {}
+    for method in (*figure.methods, *figure.beside):
+        label = method_label(config, method)
+        if (other := first.setdefault(label, method)) != method:
+            raise UserError(
+                f"{where}: {other} and {method} have the same label {label!r}; write another "
+                f"methods.{method}.label"
+            )
 
 
 def check_rate(rate: int, env: str, where: str) -> None:

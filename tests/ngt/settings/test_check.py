@@ -124,3 +124,23 @@ def test_a_rate_up_to_the_time_limit_is_taken() -> None:
     only = {"methods": ["ngt"], "rates": [500], "envs": ["Pendulum-v1", "Hopper-v4"]}
     only |= {"only": {"ngt": ["Hopper-v4"]}}
     assert load({"scale": "test", "figures": {"seeds_figure": {**only, "demos": [1]}}})
+
+
+@pytest.mark.parametrize(
+    "figure", [{"methods": ["ngt", "v"]}, {"methods": ["ngt"], "beside": ["v"]}], ids=str
+)
+@pytest.mark.parametrize("labels", [("NGT", "NGT"), ("v", "")], ids=str)
+def test_two_methods_of_a_figure_with_one_label_are_refused(
+    figure: dict[str, Any], labels: tuple[str, str]
+) -> None:
+    """Check also a method without a label, which is shown by its name."""
+    label, own = labels
+    methods = {"ngt": {"label": label}, "v": {"like": "bc", "label": own}}
+    with pytest.raises(UserError) as caught:
+        load({"scale": "test", "methods": methods, "figures": {"main_figure": figure}})
+    assert str(caught.value) == (
+        f"figures.main_figure: ngt and v have the same label {label!r}; write another "
+        f"methods.v.label"
+    )
+    apart = {"main_figure": {"methods": ["ngt"]}, "seeds_figure": {"methods": ["v"]}}
+    assert load({"scale": "test", "methods": methods, "figures": apart})
