@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from ngt.errors import UserError
@@ -22,12 +23,19 @@ from ngt.settings.resolve import (
 from ngt.settings.schema import check_partial
 from ngt.text import check_label, check_name
 
+# Endings of the files of figures, tables and documents, which lie beside the folders of studies.
+ENDINGS = (".pdf", ".png", ".csv", ".tex", ".json", ".md", ".html")
+
 
 def check(config: Config) -> None:
     """Check a config's names, overrides, demonstrations and model parameters."""
     check_name(config.scale, "scale")
     if config.study:
         check_name(config.study, "study")
+        if (ending := Path(config.study).suffix.lower()) in ENDINGS:
+            raise UserError(
+                f"study: {config.study!r} ends like a file in results/; leave out {ending}"
+            )
     if config.statistics.reference:
         find_method(config, config.statistics.reference, "statistics.reference")
     for name, method in config.methods.items():
