@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from ngt.errors import UserError
+from ngt.errors import UserError, suggest
 from ngt.experience.envs import TASKS
 from ngt.files import CHECKOUT
 from ngt.runs.keys import RunKey, run_table
@@ -121,7 +121,14 @@ class Artefact:
         return not (self.runs or self.everything) or bool(self.shown(config))
 
     def check(self, config: Config) -> None:
-        """Raise UserError if the artefact can't show its entries of `figures` in the config."""
+        """Raise UserError if the artefact can't show its entries of `figures` in the config.
+
+        Also raise UserError for an entry that no artefact shows: its name is misspelt.
+        """
+        known = {name for artefact in ARTEFACTS.values() for name in artefact.runs}
+        for name in config.figures:
+            if name not in known:
+                raise UserError(f"figures.{name}: no artefact shows it; {suggest(name, [*known])}")
         for name in self.runs or MAIN:
             if self.fits and name in config.figures:
                 self.fits(config, name)

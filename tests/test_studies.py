@@ -79,7 +79,9 @@ def test_others_stands_for_the_figures_that_are_not_named(mine: Path) -> None:
         load({"figures": {"others": {}}})
 
 
-@pytest.mark.parametrize("name", ["quick", "Paper", "published", "a/b", "..", "x y"])
+@pytest.mark.parametrize(
+    "name", ["quick", "Paper", "published", "a/b", "..", "x y", "main_figure.pdf", "Report.HTML"]
+)
 def test_a_study_needs_a_folder_of_its_own(name: str) -> None:
     with pytest.raises(UserError, match="study: "):
         load({"study": name})

@@ -18,6 +18,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ngt.errors import UserError
 from ngt.runs.keys import packs, run_table
 from ngt.settings.config import CellConfig, Config
 from ngt.settings.load import load, read_yaml
@@ -259,7 +260,13 @@ def run(arguments: Sequence[str] | None = None) -> None:
     config = load({**own, "scale": args.scale} if args.scale else own)
     site = Site(gpu=GpuSite(env_workers=12))
     if args.site is not None:
-        site = site_of(read_yaml(args.site))
+        given = read_yaml(args.site)
+        site = site_of(given)
+        if other := next((name for name in given if name != "cluster"), None):
+            raise UserError(
+                f"--site: {args.site} has the setting {other}, but only `cluster` is read from it; "
+                f"move {other} to a file for --config"
+            )
         site = dataclasses.replace(site, gpu=site.gpu or GpuSite())
     costs = costs_of(config, site)
     for title, table in (

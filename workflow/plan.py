@@ -178,11 +178,11 @@ class Plan(Results):
             if TASKS[env].aim is not None and not expert_ships(self.config, env)
         ]
 
-    def shipping_receipts(self) -> list[str]:
-        """Return the files that mark the experts of the `unshipped` envs as copied to data/."""
-        return [
-            f"{self.work}/shipped/{env}.done.{self.expert_hash[env]}" for env in self.unshipped()
-        ]
+    def shipping(self) -> Inputs:
+        """Return the receipts of the experts in `unshipped`, which are outdated if they exist."""
+        home = f"{self.work}/shipped"
+        receipts = [f"{home}/{env}.done.{self.expert_hash[env]}" for env in self.unshipped()]
+        return Inputs(receipts, [*receipts, f"{home}/page.done"] if receipts else [])
 
     # ---------------------------------------------------------------- inputs of rules
 
@@ -233,7 +233,7 @@ class Plan(Results):
 
     def demos(self, env: str, runs: Iterable[str] = ()) -> str:
         """Return an env's demonstration file if the config names it, or the recording's receipt."""
-        self.check_own_demos(map(RunKey.parse, runs))
+        self.check_demos(map(RunKey.parse, runs))
         file = demos_file(self.config, env)
         return _as_input(file) if file else self.recording_receipt(env)
 

@@ -19,7 +19,7 @@ from ngt.runs.receipt import receipt_hash
 from ngt.runs.shipping.ship import is_of
 from ngt.runs.status import COMPLETE
 from ngt.settings.config import Config
-from ngt.settings.resolve import config_hash, own_file, resolve_expert
+from ngt.settings.resolve import config_hash, demos_file, own_file, resolve_expert
 
 
 class Results:
@@ -64,10 +64,10 @@ class Results:
         own = bool(own_file(self.config, env))
         return self.config.demos == "trained" or own or shipped.ships(env)
 
-    def check_own_demos(self, keys: Iterable[RunKey]) -> None:
-        """Raise UserError if the user's own files do not have the demonstrations of these runs."""
+    def check_demos(self, keys: Iterable[RunKey]) -> None:
+        """Raise UserError if a file that no job records lacks the demonstrations of these runs."""
         for key in keys:
-            if self.main and (file := own_file(self.config, key.env)):
+            if self.main and (file := demos_file(self.config, key.env)):
                 data = self.read_demos(Path(file), key.env)
                 subsample(data, key.demos, key.rate, key.seed, f"demonstrations {file}")
 

@@ -72,10 +72,11 @@ def run(args: argparse.Namespace) -> None:
 def train_packs(
     keys: Sequence[RunKey], config: Config, layout: Layout, args: argparse.Namespace
 ) -> None:
-    """Train runs, one pack after the other."""
-    jobs = [(resolve_key(config, pack[0]), pack) for pack in packs(keys, config.pack)]
+    """Train runs, one pack after the other, after reading the demonstrations of all packs."""
+    cells = [(resolve_key(config, pack[0]), pack) for pack in packs(keys, config.pack)]
     read = functools.cache(read_demos)  # so that warnings about a file are printed only once
-    for i, (cell, pack) in enumerate(jobs, 1):
+    jobs = []
+    for cell, pack in cells:
         source = args.demos or Path(demos_file(config, cell.env) or layout.demos(cell.env))
         data = read(
             source,
@@ -84,7 +85,8 @@ def train_packs(
             terminate_when_unhealthy=cell.terminate_when_unhealthy,
         )
         cell = with_demos(config, cell, data, source, args)
-        members = [member_of(key, data, source, layout) for key in pack]
+        jobs.append((cell, [member_of(key, data, source, layout) for key in pack], data))
+    for i, (cell, members, data) in enumerate(jobs, 1):
         left = [m for m in members if needs_training(cell, m, run_name(m), args)]
         if not left:
             continue

@@ -36,11 +36,14 @@ class Former(NamedTuple):
 
 
 def former_of(folder: Path) -> Path:
-    """Return the folder for the former results of the run or expert in `folder`."""
-    for parent in folder.parents:
-        if parent.name in ("runs", "experts"):
-            key = folder.relative_to(parent)
-            return parent.parent / FORMER / (key / "expert" if parent.name == "experts" else key)
+    """Return the folder for the former results of the run or expert in `folder`.
+
+    A run's key has four parts, of which the env or the method may be called `runs` or `experts`.
+    """
+    if folder.parent.name == "experts":
+        return folder.parent.parent / FORMER / folder.name / "expert"
+    if len(folder.parents) > 3 and (runs := folder.parents[3]).name == "runs":
+        return runs.parent / FORMER / folder.relative_to(runs)
     return folder / FORMER  # the folder is not below `runs` or `experts`
 
 

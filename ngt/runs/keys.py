@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ngt.errors import UserError
+from ngt.settings.check import check_rate
 from ngt.settings.config import MODES, CellConfig, Config, Mode
 from ngt.settings.resolve import config_hash, method_rate, resolve
 from ngt.text import ranges
@@ -201,4 +202,5 @@ def resolve_key(config: Config, key: RunKey) -> CellConfig:
     rate = method_rate(config, key.method)
     if rate is not None and rate != key.rate:
         raise UserError(f"run {key}: method {key.method} has rate {rate}; write rate{rate}")
+    check_rate(key.rate, key.env, f"run {key}")
     return resolve(config, *key.cell)

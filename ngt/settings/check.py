@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from ngt.errors import UserError
@@ -14,11 +15,16 @@ from ngt.settings.resolve import (
     expert_config,
     find_method,
     flat_settings,
+    method_label,
+    method_rate,
     model_params,
     own_file,
 )
 from ngt.settings.schema import check_partial
 from ngt.text import check_label, check_name
+
+# Endings of the files of figures, tables and documents, which lie beside the folders of studies.
+ENDINGS = (".pdf", ".png", ".csv", ".tex", ".json", ".md", ".html")
 
 
 def check(config: Config) -> None:
@@ -26,6 +32,10 @@ def check(config: Config) -> None:
     check_name(config.scale, "scale")
     if config.study:
         check_name(config.study, "study")
+        if (ending := Path(config.study).suffix.lower()) in ENDINGS:
+            raise UserError(
+                f"study: {config.study!r} ends like a file in results/; leave out {ending}"
+            )
     if config.statistics.reference:
         find_method(config, config.statistics.reference, "statistics.reference")
     for name, method in config.methods.items():
@@ -75,10 +85,38 @@ def _check_figure(config: Config, figure: FigureConfig, where: str) -> None:
                 raise UserError(
                     f"{where}.only.{method}: none of the figure's envs; list at least one of them"
                 )
+    _check_labels(config, figure, where)
     _check_envs(figure.envs, f"{where}.envs")
     for method, envs in figure.only.items():
         find_method(config, method, f"{where}.only")
         _check_envs(envs, f"{where}.only.{method}")
+    for method in (*figure.methods, *figure.beside):
+        own = method_rate(config, method)
+        field = f"{where}.rates" if own is None else f"methods.{method}.rate"
+        for env in figure.envs_of(method):
+            check_rate(max(figure.rates) if own is None else own, env, field)
+
+
+def _check_labels(config: Config, figure: FigureConfig, where: str) -> None:
+    """Check that no two methods of a figure have the same label."""
+    first: dict[str, str] = {}
+    for method in (*figure.methods, *figure.beside):
+        label = method_label(config, method)
+        if (other := first.setdefault(label, method)) != method:
+            raise UserError(
+                f"{where}: {other} and {method} have the same label {label!r}; write another "
+                f"methods.{method}.label"
+            )
+
+
+def check_rate(rate: int, env: str, where: str) -> None:
+    """Raise UserError if an env's episodes have fewer steps than a subsampling rate."""
+    most = get_task(env).time_limit
+    if rate > most:
+        raise UserError(
+            f"{where}: rate {rate}, but an episode of {env} has at most {most} steps; lower the "
+            f"rate"
+        )
 
 
 HL_GAUSS = ("sigma_expert", "sigma_agent", "reward_sigma", "bins", "support", "hlg_target")

@@ -68,7 +68,7 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
             f"{', '.join(scales)}); choose another name"
         )
     merged = merge(base, read_yaml(directory / f"{scale}.yaml"))
-    _check_left_out(data, merged, directory)
+    _check_entries(data, merged, directory)
     merged = merge(merged, _without_others(data, merged))
     for f in dataclasses.fields(Config):
         # If a field has `null` in its metadata, null entries of its mapping are left out.
@@ -77,19 +77,23 @@ def load(data: Mapping[str, Any], directory: Path = CONFIG_DIR) -> Config:
     return _checked(merged)
 
 
-def _check_left_out(data: Mapping[str, Any], lower: Mapping[str, Any], directory: Path) -> None:
-    """Refuse `null` for a figure that no scale has: its name is misspelt.
+def _check_entries(data: Mapping[str, Any], lower: Mapping[str, Any], directory: Path) -> None:
+    """Refuse a figure that no scale has, and that is null or incomplete: its name is misspelt.
 
     lower: the settings of the scale.
     """
     figures = data.get("figures")
-    absent = [k for k, v in figures.items() if v is None] if isinstance(figures, Mapping) else []
-    unknown = [name for name in absent if name not in {OTHERS, *lower.get("figures", {})}]
-    files = directory.glob("*.yaml") if unknown else ()
+    own = figures if isinstance(figures, Mapping) else {}
+    added = [name for name in own if name not in {OTHERS, *lower.get("figures", {})}]
+    files = directory.glob("*.yaml") if added else ()
     known = {name for file in files for name in read_yaml(file).get("figures", {})}
-    for name in unknown:
-        if name not in known:
-            raise UserError(f"figures.{name}: no scale has it; {suggest(str(name), sorted(known))}")
+    for name in added:
+        entry = own[name]
+        complete = not isinstance(entry, Mapping) or {"methods", "envs"} <= entry.keys()
+        if name not in known and (entry is None or not complete):
+            need = "" if entry is None else ", so it must name `methods` and `envs`"
+            near = suggest(str(name), sorted(known))
+            raise UserError(f"figures.{name}: no scale has it{need}; {near}")
 
 
 def _without_others(data: Mapping[str, Any], lower: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -281,9 +281,9 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         train(KEY, "--demos", "{place}/version.npz"),
         ["version.npz: field 'version': found 9, expected 1"],
     ),
-    "demonstrations shorter than the rate": (
-        train(KEY.replace("rate20", "rate201"), "--demos", "{place}/good.npz"),
-        ["good.npz: episode 0 has 200 steps, fewer than rate 201; lower the rate"],
+    "rate above the time limit": (
+        train(KEY.replace("rate20", "rate201")),
+        ["rate201/seed0: rate 201, but an episode of Pendulum-v1 has at most 200 steps; lower"],
     ),
     "more demonstrations than recorded": (
         train(KEY.replace("demos1", "demos11"), "--demos", "{place}/good.npz"),

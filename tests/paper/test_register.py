@@ -11,7 +11,7 @@ from ngt.errors import UserError
 from ngt.settings.config import Config, FigureConfig
 from ngt.settings.load import load
 from paper.figures.curves import CURVE_FIGURES
-from paper.register import ARTEFACTS, CURVES, FIGURES, PAPER, REPORT, TABLES, plan_of
+from paper.register import ARTEFACTS, CURVES, FIGURES, PAPER, REPORT, TABLES, Artefact, plan_of
 from paper.source import cite
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "artefacts.md"
@@ -80,3 +80,16 @@ def test_entries_that_an_artefact_cannot_show(
                 artefact.check(config)
         elif entry not in artefact.runs:
             artefact.check(load({"scale": "lite"}))
+
+
+def test_an_entry_that_no_artefact_shows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = {"methods": ["bc"], "envs": ["Pendulum-v1"], "demos": [1], "seeds": [0]}
+    config = load({"scale": "test", "figures": {"main_figur": entry}})
+    for artefact in ARTEFACTS.values():
+        with pytest.raises(
+            UserError, match=r"figures\.main_figur: no artefact shows it; did you me"
+        ):
+            artefact.check(config)
+    own = Artefact("my_table", "Mine", "mine:make", kind="table", runs=("main_figur",))
+    monkeypatch.setitem(ARTEFACTS, own.name, own)
+    own.check(config)

@@ -285,3 +285,14 @@ def test_the_command_takes_the_users_settings_and_names_a_wrong_scale(
         main([str(mine)])
     assert stopped.value.code == 2
     assert "scale: " in (said := capsys.readouterr().err) and said.count("\n") == 1
+
+
+def test_a_site_file_with_other_settings_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    site = tmp_path / "site.yaml"
+    site.write_text("cluster: {max_hours: 24}\ntrain: {steps: 1000}")
+    with pytest.raises(SystemExit) as stopped:
+        main(["quick", "--site", str(site)])
+    assert stopped.value.code == 2
+    assert "site.yaml has the setting train, but only `cluster`" in capsys.readouterr().err

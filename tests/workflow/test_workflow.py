@@ -47,6 +47,29 @@ def test_experts_that_do_not_ship_are_trained_and_shipped(tmp_path: Path) -> Non
     }
 
 
+def test_an_expert_that_is_lost_from_data_is_shipped_again(tmp_path: Path) -> None:
+    """Check that receipts of an earlier shipping do not hide the loss."""
+    folder, args = checkout(tmp_path / "suite"), ("--config", "scale=lite", "--", "experts")
+    env = next(task.id for task in TASKS.values() if task.aim is not None)
+    hash = config_hash(resolve_expert(load({"scale": "lite"}), env))
+    work = folder / "results/lite"
+    for name in (
+        "experts/{}/done.{}",
+        "demos/{}.done.{}",
+        "shipped/{}.done.{}",
+        "shipped/page.done",
+    ):
+        (work / name.format(env, hash)).parent.mkdir(parents=True, exist_ok=True)
+        (work / name.format(env, hash)).touch()
+    assert dry_run(folder, *args) == {}
+    shutil.rmtree(folder / "data" / env)
+    again = dry_run(folder, *args)
+    assert {name: again[name] for name in ("ship", "experts_page")} == {
+        "ship": 1,
+        "experts_page": 1,
+    }
+
+
 def test_a_mistake_that_an_input_function_finds_is_one_line(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("figures: {seeds_figure: {envs: [Reacher-v5]}}")
@@ -146,6 +169,17 @@ def test_what_the_system_refuses_is_one_line(tmp_path: Path) -> None:
     (line,) = [text for text in done.stdout.splitlines() if "error" in text.lower()]
     assert done.returncode == 2 and line.startswith("snakemake: error: ")
     assert line.endswith("results/main_figure.pdf: Is a directory")
+
+
+def test_only_a_setting_of_the_command_line_is_said_to_be_read_as_text(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text('records: publish\ntrain: {steps: "8"}')
+    args = ("--dry-run", FIGURE, "--configfile", str(file), "--config")
+    for own, hint in (("scale=test", False), ("train={steps: 8}", True)):
+        records = "records=trained" if hint else "pack=2"
+        done = quick_snakemake(ROOT, *args, own, records)
+        assert done.returncode == 2 and "found text" in done.stdout
+        assert ("use --configfile" in done.stdout) is hint, done.stdout
 
 
 def test_a_users_text_passes_through_the_workflow(tmp_path: Path) -> None:

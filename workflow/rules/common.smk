@@ -18,7 +18,7 @@ RUN = "{env}/{method}/{mode}-demos{demos}-rate{rate}/seed{seed}"  # the key that
 PACK = "{env}/{method}/{mode}-rate{rate}/{members}"  # the name of a pack of runs
 
 
-def one_line(function, *args, hint=""):
+def one_line(function, *args):
     """Call the function and return its result.
 
     If the function raises a UserError, or if a file can't be read, print the error in one line and
@@ -27,7 +27,7 @@ def one_line(function, *args, hint=""):
     try:
         return function(*args)
     except UserError as error:
-        reason = f"{error}{hint if 'found text' in str(error) else ''}"
+        reason = str(error)
     except OSError as error:  # for example a file of another user, or a folder where a file should be
         reason = f"{error.filename}: {error.strerror}"
     print(f"snakemake: error: {reason}", file=sys.stderr)
@@ -36,13 +36,18 @@ def one_line(function, *args, hint=""):
 
 def read_plan():
     """Return the plan for the user's settings, which come from --config and --configfile."""
-    files = map(Path, workflow.config_settings.configfiles)
-    return read(config, files, main=workflow.is_main_process)
+    given = workflow.config_settings
+    try:
+        return read(config, map(Path, given.configfiles), main=workflow.is_main_process)
+    except UserError as error:
+        section = re.split(r"[.:\[]", str(error))[0]
+        if section not in given.config or "found text" not in str(error):
+            raise
+        hint = "--config reads nested values as text: use --configfile"
+        raise UserError(f"{error} ({hint})") from None
 
 
-PLAN = one_line(
-    read_plan, hint=" (--config reads nested values as text: use --configfile)" if config else ""
-)
+PLAN = one_line(read_plan)
 CONFIG, WORK = PLAN.config, PLAN.work
 
 

@@ -70,7 +70,7 @@ rule ship:
 rule experts_page:
     """Write data/README.md, the page that shows how good each expert in data/ is."""
     input:
-        PLAN.shipping_receipts(),
+        lambda _: inputs(PLAN.shipping),
     output:
         touch(f"{WORK}/shipped/page.done"),
     log:

@@ -62,6 +62,8 @@ def test_steps_override_every_section_of_the_config(tmp_path: Path) -> None:
         ngt.imitate("Pendulum-v1", FILE, "nope", steps=40, **common)
     with pytest.raises(UserError, match="demos0"):
         ngt.imitate("Pendulum-v1", FILE, episodes=0, **common)
+    with pytest.raises(UserError, match="rate 201, but an episode of Pendulum-v1 has at most 200"):
+        ngt.imitate("Pendulum-v1", FILE, rate=201, **common)
 
 
 def test_an_expert_is_trained(tmp_path: Path) -> None:

@@ -96,6 +96,19 @@ def test_told_to_stop_in_a_packs_last_step_no_other_begins(
     assert begun == ["bc", "ngt"], "the command must succeed, because no run remains"
 
 
+def test_the_demonstrations_of_all_packs_are_read_before_training(
+    ngt: Any, demos_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Check that no pack is trained if the demonstrations of a later pack do not suffice."""
+    runs = [
+        f"Pendulum-v1/{m}/state-action-demos{n}-rate20/seed0" for m, n in (("bc", 1), ("ngt", 9))
+    ]
+    with pytest.raises(SystemExit) as stop:
+        ngt("train", *runs, *SHORT, "--demos", demos_file)
+    assert stop.value.code == 2 and "requested 9, found 2 episodes" in capsys.readouterr().err
+    assert not (tmp_path / "results/test/runs").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "change"),
     [

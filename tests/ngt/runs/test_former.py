@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,19 @@ def test_a_result_goes_and_comes_back_in_place_of_another(run: Path, tmp_path: P
     assert bring_back(run, place) == place.with_name("b-s")
     assert settings(run) == "a" and not place.exists()
     assert bring_back(run, place.with_name("b-s")) == place and settings(run) == "b"
+
+
+@pytest.mark.parametrize("root", ["results", "runs/results", "experts", "runs/a/b/c"])
+@pytest.mark.parametrize("method", ["bc", "runs", "experts"])
+def test_names_of_folders_do_not_matter(tmp_path: Path, root: str, method: str) -> None:
+    """Check methods and folders above the results that have the same name as a folder of runs."""
+    layout, key = Layout("test", tmp_path / root), replace(KEY, method=method)
+    place = set_aside(write(layout.run(key), "a"))
+    assert place == layout.work / "former" / str(key) / "a-s"
+    place = set_aside(write(layout.expert(key.env), "a"))
+    assert place == layout.work / "former" / key.env / "expert" / "a-s"
+    assert {found.name for found in former.listed(layout.work)} == {str(key), f"{key.env}/expert"}
+    assert former_of(Path("elsewhere")) == Path("elsewhere/former")
 
 
 def test_equal_settings_and_code_keep_both_results(run: Path) -> None:

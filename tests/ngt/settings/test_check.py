@@ -1,4 +1,4 @@
-"""Tests of checks before any job: a variant's setting must have an effect on its envs."""
+"""Tests of checks before any job: a variant must differ on its envs, and rates must be possible."""
 
 from __future__ import annotations
 
@@ -94,3 +94,53 @@ def test_a_method_without_any_env_is_named() -> None:
     figure = {"envs": ["Pendulum-v1"], "only": {"ngt-kaiming": ["Hopper-v4"]}}
     with pytest.raises(UserError, match=r"figures.ablation_init.only.ngt-kaiming: none of"):
         load({"scale": "test", "figures": {"ablation_init": figure}})
+
+
+@pytest.mark.parametrize(
+    ("differences", "field"),
+    [
+        ({"figures": {"main_figure": {"rates": [20, 201]}}}, "figures.main_figure.rates: rate 201"),
+        ({"methods": {"ngt": {"rate": 201}}}, "methods.ngt.rate: rate 201"),
+        (
+            {
+                "methods": {"child": {"like": "pwil", "rate": 201}, "v": {"like": "child"}},
+                "figures": {"main_figure": {"beside": ["v"]}},
+            },
+            "methods.v.rate: rate 201",
+        ),
+    ],
+)
+def test_a_rate_above_the_time_limit_is_refused(differences: dict[str, Any], field: str) -> None:
+    with pytest.raises(UserError) as caught:
+        load({"scale": "test", **differences})
+    assert str(caught.value) == (
+        f"{field}, but an episode of Pendulum-v1 has at most 200 steps; lower the rate"
+    )
+
+
+def test_a_rate_up_to_the_time_limit_is_taken() -> None:
+    figure = {"rates": [200], "envs": ["Pendulum-v1"]}
+    assert load({"scale": "test", "figures": {"main_figure": figure}})
+    only = {"methods": ["ngt"], "rates": [500], "envs": ["Pendulum-v1", "Hopper-v4"]}
+    only |= {"only": {"ngt": ["Hopper-v4"]}}
+    assert load({"scale": "test", "figures": {"seeds_figure": {**only, "demos": [1]}}})
+
+
+@pytest.mark.parametrize(
+    "figure", [{"methods": ["ngt", "v"]}, {"methods": ["ngt"], "beside": ["v"]}], ids=str
+)
+@pytest.mark.parametrize("labels", [("NGT", "NGT"), ("v", "")], ids=str)
+def test_two_methods_of_a_figure_with_one_label_are_refused(
+    figure: dict[str, Any], labels: tuple[str, str]
+) -> None:
+    """Check also a method without a label, which is shown by its name."""
+    label, own = labels
+    methods = {"ngt": {"label": label}, "v": {"like": "bc", "label": own}}
+    with pytest.raises(UserError) as caught:
+        load({"scale": "test", "methods": methods, "figures": {"main_figure": figure}})
+    assert str(caught.value) == (
+        f"figures.main_figure: ngt and v have the same label {label!r}; write another "
+        f"methods.v.label"
+    )
+    apart = {"main_figure": {"methods": ["ngt"]}, "seeds_figure": {"methods": ["v"]}}
+    assert load({"scale": "test", "methods": methods, "figures": apart})

@@ -266,7 +266,11 @@ def test_paths_name_the_whole_way_to_a_key() -> None:
         ({"envs": {"Foo": {}}}, ["envs: env 'Foo' is unknown"]),
         (figure(envs=["Pusher-v4"]), ["figures.f.envs", "use Pusher-v5"]),
         (figure(methods=["nbt"]), ["f.methods: 'nbt'", "did you mean ngt"]),
-        ({"figures": {"f": {"envs": ["Ant-v4"]}}}, ["figures.f.methods: empty; name at least one"]),
+        (
+            {"figures": {"main_figur": {"demos": [1]}}},
+            ["main_figur: no scale has it, so it must name `methods` and `envs`; did you mean"],
+        ),
+        ({"figures": {"main_figure": {"methods": []}}}, ["main_figure.methods: empty; name at"]),
         *((figure(**{axis: []}), [f"figures.f.{axis}: empty; name at least one"]) for axis in AXES),
         *(
             (figure(**{axis: [value, value]}), [f"figures.f.{axis}: {value} is listed twice"])
@@ -287,7 +291,7 @@ def test_paths_name_the_whole_way_to_a_key() -> None:
             )
             for name in ("", "a/b", "..", ".a", "-a", "_a", "a b", "é", "a{b}", "a" * 101)
         ),
-        ({"figures": {"f": {"modes": ["state"]}}}, ["figures.f.modes[0]", "state-only"]),
+        (figure(modes=["state"]), ["figures.f.modes[0]", "state-only"]),
         ({"scale": "papr"}, ["scale: 'papr' is not known; did you mean paper?"]),
         ({"scale": "base"}, ["scale: 'base' is not known"]),
         ({"scale": 3}, ["scale: 3 is not known; known: lite"]),
