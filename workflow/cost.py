@@ -64,12 +64,12 @@ class Asked(logging.Handler):
     Rules that request no resources are left out, since they run on the same machine as Snakemake.
 
     Args:
-        limited: True if the user's config sets a time limit, so that no job exceeds it.
+        site: the cluster on which the jobs run.
     """
 
-    def __init__(self, *, limited: bool = False) -> None:
+    def __init__(self, site: Site) -> None:
         super().__init__()
-        self.limited = limited
+        self.site = site
         self.jobs: dict[str, list[dict[str, Any]]] = defaultdict(list)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -78,7 +78,8 @@ class Asked(logging.Handler):
         if asked is not None and asked.get("parts"):
             self.jobs[getattr(record, "rule_name", "")].append(dict(asked.items()))
         elif self.jobs and record.getMessage().startswith("This was a dry-run"):
-            atexit.register(print, f"\n{ABOUT}\n\n{self.table()}\n{self.too_long()}")
+            warnings = self.too_long() + self.too_large()
+            atexit.register(print, f"\n{ABOUT}\n\n{self.table()}\n{warnings}")
 
     def table(self) -> str:
         """Return a table of requested resources, with one row per rule and a row of sums."""
@@ -101,12 +102,30 @@ class Asked(logging.Handler):
         Return "" if there are no such jobs, or if the user's config sets a time limit.
         """
         hours = [job["runtime"] / 60 for jobs in self.jobs.values() for job in jobs]
-        if self.limited or not (long := [h for h in hours if h > DAY]):
+        if self.site.max_hours or not (long := [h for h in hours if h > DAY]):
             return ""
         return (
             f"\nJobs that request more than {DAY} hours: {len(long)}, the longest {max(long):.0f} "
             "hours. If your cluster allows less, write its limit as cluster.max_hours in site.yaml "
-            "(docs/cluster.md). Packs are then split, and longer training becomes several jobs.\n"
+            "(docs/cluster.md). Longer training then takes several jobs, or packs are split.\n"
+        )
+
+    def too_large(self) -> str:
+        """Return warnings about jobs that need more memory than the site's limits, or ""."""
+        above = self._above("memory_gb", self.site.memory_gb, "mem_mb")
+        if self.site.gpu is not None:
+            above += self._above("gpu.memory_gb", self.site.gpu.memory_gb, "gpu_mb")
+        return above
+
+    def _above(self, name: str, limit: float | None, resource: str) -> str:
+        """Return a warning about jobs that need more of a resource, in MB, than a limit, in GB."""
+        needed = [job.get(resource, 0) / 1000 for jobs in self.jobs.values() for job in jobs]
+        if limit is None or not (above := [size for size in needed if size > limit]):
+            return ""
+        return (
+            f"\nJobs that need more than cluster.{name}, which is {limit:g} GB: {len(above)}, the "
+            f"largest {max(above):.1f} GB. A single run can't be split. Raise the limit if your "
+            "cluster has more memory, or lower train.buffer, which changes the results.\n"
         )
 
 

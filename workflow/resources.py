@@ -82,7 +82,7 @@ class Site:
 
     partition: str = opt("", "partition of every job; the cluster's default if empty")
     account: str = opt("", "account to charge; the user's default if empty")
-    max_hours: float | None = opt(None, "time limit of a job; packs are split to fit", 0.1)
+    max_hours: float | None = opt(None, "time limit of a job; longer training takes several", 0.1)
     memory_gb: float | None = opt(None, "memory limit of a job; packs are split to fit", 1)
     gpu: GpuSite | None = None
 
@@ -99,6 +99,7 @@ class Job(NamedTuple):
     env_workers: int = 0
     gpu: int = 0
     gpu_model: str = ""
+    gpu_mb: int = 0  # memory of the GPU
     slurm_partition: str = ""
     slurm_account: str = ""
 
@@ -133,8 +134,8 @@ def training(cell: CellConfig, runs: int, site: Site) -> Job:
     needed = minutes(cell, runs, site)
     job = Job(
         cpus_per_task=1,
-        mem_mb=_up(host_mb(cell, runs, site), 500),
-        runtime=_up(needed, 10) if needed <= _limit(site) else math.floor(_limit(site)),
+        mem_mb=_memory(host_mb(cell, runs, site), site),
+        runtime=int(min(_up(needed, 10), _limit(site))),
         disk_mb=_up(runs * (device_mb(cell) + RUN), 500),
         parts=max(1, math.ceil(needed / _limit(site))),
         slurm_partition=site.partition,
@@ -149,6 +150,7 @@ def training(cell: CellConfig, runs: int, site: Site) -> Job:
         env_workers=workers,
         gpu=1,
         gpu_model=gpu.model,
+        gpu_mb=math.ceil(gpu_mb(cell, runs)),
         slurm_partition=gpu.partition or site.partition,
     )
 
@@ -159,7 +161,7 @@ def recording(env: str, episodes: int, site: Site) -> Job:
     needed = _up(START + MARGIN * steps * _env_step(env) / 60e3, 10)
     return Job(
         cpus_per_task=1,
-        mem_mb=_up(PROCESS + episodes * ENV, 500),
+        mem_mb=_memory(PROCESS + episodes * ENV, site),
         runtime=int(min(needed, _limit(site))),
         disk_mb=500,
         slurm_partition=site.partition,
@@ -168,17 +170,37 @@ def recording(env: str, episodes: int, site: Site) -> Job:
 
 
 def pack_size(cell: CellConfig, most: int, site: Site) -> int:
-    """Return the largest number of runs, at most `most`, that fits the site's memory and time.
+    """Return how many runs, at most `most`, a job trains together.
 
-    Return 1 even if a single run does not fit.
+    This is the number with the fewest requested hours per run, among those that fit the memory. On
+    a GPU, the training may take several consecutive jobs. On a CPU, several runs must fit into one
+    job, because training them together is assumed to take as long as one after another. Return 1
+    even if a single run does not fit.
     """
-    for runs in range(most, 1, -1):
-        fits = host_mb(cell, runs, site) <= 1000 * (site.memory_gb or math.inf)
-        if site.gpu is not None:
-            fits &= CONTEXT + runs * device_mb(cell) <= 1000 * site.gpu.memory_gb
-        if fits and minutes(cell, runs, site) <= _limit(site):
-            return runs
-    return 1
+    sizes = [runs for runs in range(most, 1, -1) if _fits(cell, runs, site)]
+    return min((*sizes, 1), key=lambda runs: _requested(cell, runs, site) / runs)
+
+
+def _fits(cell: CellConfig, runs: int, site: Site) -> bool:
+    """Return True if a pack fits the site's memory and, on a CPU, into one job."""
+    if host_mb(cell, runs, site) > 1000 * (site.memory_gb or math.inf):
+        return False
+    if site.gpu is None:
+        return minutes(cell, runs, site) <= _limit(site)
+    return gpu_mb(cell, runs) <= 1000 * site.gpu.memory_gb
+
+
+def _requested(cell: CellConfig, runs: int, site: Site) -> float:
+    """Return the minutes that all consecutive jobs of a pack request together."""
+    needed = minutes(cell, runs, site)
+    parts = math.ceil(needed / _limit(site))
+    return needed if parts <= 1 else parts * _limit(site)
+
+
+def _memory(needed: float, site: Site) -> int:
+    """Return the memory to request, which exceeds the site's limit only if `needed` does."""
+    limit, rounded = 1000 * (site.memory_gb or math.inf), _up(needed, 500)
+    return int(limit) if needed <= limit < rounded else rounded
 
 
 def _limit(site: Site) -> float:
@@ -219,6 +241,11 @@ def host_mb(cell: CellConfig, runs: int, site: Site) -> float:
     if site.gpu is None:
         return PROCESS + own + runs * buffer + read
     return GPU_PROCESS + own + 2 * env_workers(cell, runs, site.gpu) * WORKER + read
+
+
+def gpu_mb(cell: CellConfig, runs: int) -> float:
+    """Return the memory of a GPU that a pack needs."""
+    return CONTEXT + runs * device_mb(cell)
 
 
 def device_mb(cell: CellConfig) -> float:

@@ -58,7 +58,7 @@ def tell(handler: Asked, rule: str, **resources: Any) -> None:
 
 def test_jobs_above_a_day_are_told_unless_the_site_has_a_limit() -> None:
     for limited, hours, told in ((False, 35, True), (True, 35, False), (False, 24, False)):
-        asked = Asked(limited=limited)
+        asked = Asked(Site(max_hours=48 if limited else None))
         for each in (1, hours):
             tell(asked, "train", runtime=60 * each, mem_mb=1, disk_mb=1, cpus_per_task=1, parts=1)
         said = asked.too_long()
@@ -68,8 +68,42 @@ def test_jobs_above_a_day_are_told_unless_the_site_has_a_limit() -> None:
         )
 
 
+def test_jobs_above_the_memory_limits_are_told_below_the_table() -> None:
+    """Pass one small job and one job of 23 GB, which needs 9.9 GB of a GPU."""
+    site = Site(memory_gb=8, gpu=GpuSite(memory_gb=4))
+    for cluster, names in (
+        (Site(), []),
+        (Site(memory_gb=23, gpu=GpuSite(memory_gb=10)), []),
+        (dataclasses.replace(site, gpu=None), ["memory_gb, which is 8 GB: 1, the largest 23.0 GB"]),
+        (Site(gpu=site.gpu), ["gpu.memory_gb, which is 4 GB: 1, the largest 9.9 GB"]),
+        (site, ["memory_gb, which is 8 GB", "gpu.memory_gb, which is 4 GB"]),
+    ):
+        asked = Asked(cluster)
+        for mem, gpu in ((3500, 3100), (23000, 9900)):
+            gpus = {"gpu": 1, "gpu_mb": gpu} if cluster.gpu else {}
+            tell(asked, "train", runtime=1, mem_mb=mem, disk_mb=1, cpus_per_task=1, parts=1, **gpus)
+        lines = asked.too_large().split("\n\n") if names else [asked.too_large()]
+        for line, name in zip(lines, names or [""], strict=True):
+            assert line.strip().startswith(name and f"Jobs that need more than cluster.{name}")
+
+
+@pytest.mark.slow
+def test_a_dry_run_tells_of_runs_that_do_not_fit(tmp_path: Path) -> None:
+    """Plan training on Humanoid-v4 on a cluster whose nodes and GPUs are too small for one run."""
+    (tmp_path / "small.yaml").write_text(
+        "scale: paper\n"
+        "cluster: {memory_gb: 8, gpu: {memory_gb: 4}}\n"
+        "figures: {others: null, main_figure: {envs: [Humanoid-v4], methods: [ngt], seeds: [0]}}\n"
+    )
+    args = ("--quiet", "rules", "--configfile", f"{tmp_path}/small.yaml", "--executor", "dryrun")
+    said = dry_run(*args, "--", "results/main_figure.pdf")
+    below = said.rpartition("| total |")[2]
+    assert "Jobs that need more than cluster.memory_gb, which is 8 GB: " in below, said
+    assert "Jobs that need more than cluster.gpu.memory_gb, which is 4 GB: " in below, said
+
+
 def test_what_jobs_ask_by_hand() -> None:
-    asked = Asked()
+    asked = Asked(Site())
     tell(asked, "record", runtime=30, mem_mb=2000, disk_mb=500, cpus_per_task=1, parts=1)
     tell(asked, "figure", mem_mb=1000)  # figures run in Snakemake's own process
     for minutes, gpu, parts in ((90, 1, 1), (120, 2, 3)):
@@ -162,6 +196,15 @@ def test_the_papers_grid_says_what_it_asks_without_slurm(tmp_path: Path) -> None
     assert 2 * gpu < cpu <= 13 * gpu, (
         "a GPU job must have 13 cores, or one if its method steps no env"
     )
+
+
+@pytest.mark.long
+def test_a_short_time_limit_costs_what_the_docs_say(tmp_path: Path) -> None:
+    (tmp_path / "site.yaml").write_text(SITE_FILE.replace("max_hours: 48", "max_hours: 4"))
+    args = ("--quiet", "rules", "--configfile", f"{tmp_path}/site.yaml", "--config", "scale=paper")
+    asked = dry_run(*args, "--executor", "dryrun")
+    row = next(line for line in asked.splitlines() if re.match(r"\| train \| .* GB \|", line))
+    assert row in (ROOT / "docs" / "cluster.md").read_text(), row
 
 
 # ---------------------------------------------------------------- the cost of a scale

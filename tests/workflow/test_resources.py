@@ -145,7 +145,7 @@ def test_an_env_that_was_not_measured_is_taken_to_be_slow(paper: Config) -> None
         Site(memory_gb=150),
         Site(max_hours=200),
         Site(gpu=GpuSite(memory_gb=80)),
-        Site(max_hours=12, gpu=GpuSite(memory_gb=80)),
+        Site(max_hours=48, gpu=GpuSite(memory_gb=60, env_workers=12)),
     ],
 )
 def test_a_pack_is_the_largest_that_fits(paper: Config, site: Site) -> None:
@@ -167,6 +167,36 @@ def test_a_pack_is_the_largest_that_fits(paper: Config, site: Site) -> None:
         "a pack must not exceed the config's pack size"
     )
     assert pack_size(humanoid, 12, Site(memory_gb=1)) == 1, "a single run must always be tried"
+
+
+@pytest.mark.parametrize("hours", [2, 4, 8, 12, 24])
+def test_a_short_time_limit_does_not_undo_packs_on_a_gpu(paper: Config, hours: float) -> None:
+    """Compare the GPU time per run of all sizes that fit the memory."""
+    site = Site(max_hours=hours, memory_gb=180, gpu=GpuSite(env_workers=12))
+    for env, most in (("Humanoid-v4", 11), ("Hopper-v4", 12)):  # 80 GB hold 11 runs of Humanoid-v4
+        settings = cell(paper, env)
+        cost = {}
+        for runs in range(1, most + 1):
+            job = training(settings, runs, site)
+            cost[runs] = job.parts * job.runtime / runs
+        size = pack_size(settings, 12, site)
+        assert cost[size] <= 1.02 * min(cost.values()) < 0.5 * cost[1], (env, size, cost)
+
+
+@pytest.mark.parametrize("hours", [2, 12, 24])
+def test_a_pack_on_a_cpu_takes_one_job(paper: Config, hours: float) -> None:
+    humanoid = cell(paper, "Humanoid-v4")
+    assert minutes(humanoid, 1, HERE) > 60 * hours
+    assert pack_size(humanoid, 12, Site(max_hours=hours)) == 1
+
+
+def test_no_job_requests_more_than_the_limits_because_of_rounding(paper: Config) -> None:
+    humanoid = cell(paper, "Humanoid-v4")
+    hours, memory = minutes(humanoid, 1, HERE) / 60, host_mb(humanoid, 1, HERE) / 1000
+    job = training(humanoid, 1, Site(max_hours=hours + 0.01, memory_gb=memory + 0.01))
+    assert job.parts == 1
+    assert hours - 0.02 < job.runtime / 60 <= hours + 0.01
+    assert memory <= job.mem_mb / 1000 <= memory + 0.01
 
 
 def test_a_training_longer_than_any_job_is_several(paper: Config) -> None:

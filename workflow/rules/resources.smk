@@ -6,7 +6,7 @@ from workflow.cost import Asked
 from workflow.resources import Job
 
 if workflow.is_main_process:
-    logger.addHandler(Asked(limited=PLAN.site.max_hours is not None))
+    logger.addHandler(Asked(PLAN.site))
 
 RETRIES = PLAN.retries()
 
@@ -22,7 +22,7 @@ def asked(job):
     def value_of(name):
         return lambda wildcards: getattr(job(**wildcards), name)
 
-    unused = {"gpu", "gpu_model"} if PLAN.site.gpu is None else set()
+    unused = {"gpu", "gpu_model", "gpu_mb"} if PLAN.site.gpu is None else set()
     return {name: value_of(name) for name in Job._fields if name not in unused}
 
 
