@@ -108,7 +108,7 @@ class Outcome:
     """The result of judging a claim."""
 
     checks: Sequence[Check]
-    decides: bool  # True if all needed runs exist with the paper's settings; for speeds, on one GPU
+    decides: bool  # True if all needed runs have the paper's settings; for speeds, on equal GPUs
     keys: frozenset[RunKey] = frozenset()  # the runs on which the checks are based
     ours: str = ""  # text to show instead of the checks
     on: str = ""  # the measured machine, or the envs if the checks do not name them
@@ -311,11 +311,10 @@ class Evidence:
             for key in keys
         )
 
-    def machines(self, cells: Cells) -> set[tuple[str, str]]:
-        """Return each pair (device, machine) on which selected runs were trained."""
+    def machines(self, cells: Cells) -> set[speed.Machine]:
+        """Return the machines that trained the selected runs."""
         records = self.runs.records
-        found = (records[key] for key in self.keys(cells) if key in records)
-        return {(str(run.get("device")), str(run.get("machine"))) for run in found}
+        return {speed.machine(records[key]) for key in self.keys(cells) if key in records}
 
 
 class Rule(Protocol):

@@ -137,7 +137,7 @@ def notes(e: Evidence, found: Sequence[tuple[Claim, Outcome]]) -> list[str]:
         f"from the random policy's return; envs without a published return are exempt. Measured, "
         f"not comparable: measured on another GPU than the paper's. No verdict: measured with "
         f"other code. Not run at this scale: runs of scale paper for the claim are missing, have "
-        f"other settings, have no scores or, for speeds, are not from one GPU; the available "
+        f"other settings, have no scores or, for speeds, are not from equal GPUs; the available "
         f"results are shown. Not published: runs of the claim are not among the published records.",
         "Tendency here: agrees if most values of this scale lie on the claim's side of their "
         "thresholds, whatever their intervals; contradicts if most lie on the other side. Silent "
