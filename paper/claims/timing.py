@@ -167,10 +167,18 @@ def _on_equal_gpus(
 ) -> Outcome:
     """Return an outcome that decides on a claim only if all runs were trained on equal GPUs.
 
-    The machines must be equal as well. Machines and GPUs are equal if their names are.
+    The machines must be equal as well. Machines and GPUs are equal if their names are. Otherwise
+    the outcome has no tendency either.
     """
     machines = e.machines(cells)
     gpu = len(machines) == 1 and all(machine.gpu for machine in machines)
     on = "; ".join(sorted(f"{machine.name}, {machine.device}" for machine in machines))
-    decides = gpu and e.decides(cells)
-    return Outcome(checks, decides, frozenset(runs), ours, on, unpublished=e.lacks(cells))
+    return Outcome(
+        checks,
+        gpu and e.decides(cells),
+        frozenset(runs),
+        ours,
+        on,
+        instead=None if gpu else "measured, not comparable",
+        unpublished=e.lacks(cells),
+    )

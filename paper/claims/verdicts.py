@@ -34,7 +34,7 @@ Verdict = Literal[
     "exceeds",  # our result is better than the paper's
     "expert too weak",
     "not comparable: settings not given",
-    "measured, not comparable",  # measured on a different GPU from the paper's
+    "measured, not comparable",  # measured on a different GPU from the paper's, or on none
     "no verdict",  # measured with a different version of the code
     "not run at this scale",
     "not published",  # runs of this scale are not among the published records

@@ -127,6 +127,27 @@ def test_curves(make_evidence: Make, rule: TimingRule, yes: list[float], no: lis
     assert verdict(yes, no) == "partly"
 
 
+@pytest.mark.parametrize(
+    ("record", "tendency"),
+    [
+        (GPU, "contradicts"),
+        ({"device": "cpu", "machine": "m"}, "silent"),
+        ({"device": "cuda:0", "machine": "m"}, "silent"),
+    ],
+)
+def test_speeds_have_a_tendency_only_on_equal_gpus(
+    make_evidence: Make, record: dict[str, str], tendency: str
+) -> None:
+    """Judge one run of each method, which decides nothing but shows a tendency."""
+    rising = [1.0, 2.0, 3.0, 4.0, 5.0]
+    rules = [(flat("ngt"), rising), (falling("ngt"), rising), (on_par("red", "ngt"), rising)]
+    for rule, pace in rules:
+        paces = {timed("speed-ngt"): pace, timed("speed-red"): [2 * rate for rate in pace]}
+        found = rule.judge(make_evidence({}, paces=paces, record=record))
+        assert (found.verdict, found.tendency) == ("not run at this scale", tendency)
+        assert found.checks[0].text in str(found.text())
+
+
 def test_a_run_too_short_for_a_trend(make_evidence: Make) -> None:
     e = make_evidence({}, paces={timed("speed-ngt"): [1.0, 2.0]}, record=GPU)
     assert flat("ngt").judge(e).checks[0].holds is None
