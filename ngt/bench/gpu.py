@@ -44,6 +44,8 @@ METHODS = {  # every online method of the paper, except DAC with the reward R+
     "red": "baselines.red:Red",
     "diffail": "baselines.diffail:DiffAil",
 }
+# Transitions by which the paper makes a buffer smaller, so that training fits its GPU.
+FEWER = {("diffail", "Humanoid-v4"): 1_000_000}
 TRAININGS = {1: 6000, 12: 4000, 24: 4000}  # size of a pack -> number of env steps of each run
 
 
@@ -149,7 +151,13 @@ def memory(method: str, env: str) -> dict[str, Any]:
 
     The table of final observations, which grows with the number of episodes, has its initial size.
     """
-    settings = TrainConfig(steps=WHOLE, eval_every=WHOLE, eval_episodes=1, log_every=WHOLE)
+    settings = TrainConfig(
+        steps=WHOLE,
+        buffer=TrainConfig.buffer - FEWER.get((method, env), 0),
+        eval_every=WHOLE,
+        eval_episodes=1,
+        log_every=WHOLE,
+    )
     like = cell_of("NGT", env, settings)
     shares = method in ("ngt", "red")  # RED has NGT's pairing losses
     cell = replace(like, model=METHODS[method], params=like.params if shares else {})

@@ -16,7 +16,7 @@ from ngt.bench.cases import Contender, cell_of
 from ngt.experience.replay import Replay
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig
 from ngt.training import trainer
-from paper.claims.gpu import METHODS
+from paper.claims.gpu import FEWER, METHODS
 
 
 @pytest.fixture
@@ -105,6 +105,27 @@ def test_memory_is_measured_with_the_whole_buffer(
     (replay,) = made
     assert replay.capacity == row["buffer"] == TrainConfig().buffer
     assert replay.total == gpu.WHOLE < replay.capacity
+
+
+def test_the_buffers_are_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check that a buffer is smaller for DiffAIL on Humanoid, and nowhere else."""
+    found = {}
+
+    class Stopped(Exception):
+        pass
+
+    def noted(model: str, env: str, train: TrainConfig) -> CellConfig:
+        found[env] = train.buffer
+        raise Stopped
+
+    monkeypatch.setattr(gpu, "cell_of", noted)
+    for method in gpu.METHODS:
+        for env in ("Humanoid-v4", "Walker2d-v4"):
+            with pytest.raises(Stopped):
+                gpu.memory(method, env)
+        less = 1_000_000 if method == "diffail" else 0
+        assert found == {"Humanoid-v4": 4_000_000 - less, "Walker2d-v4": 4_000_000}
+    assert gpu.FEWER == FEWER
 
 
 @pytest.mark.slow
