@@ -14,9 +14,12 @@ from ngt.runs.keys import RunKey, run_table
 from ngt.settings.config import Config, FigureConfig
 from ngt.settings.resolve import method_rate, model_params, own_file
 
-GPU = "results/published/gpu.json"  # written by `make gpu-check`
-QUICK = "results/published/quick.json"  # written by `ngt publish`
-POTENTIAL = "results/published/potential.npz"  # written by `python -m paper.numbers.potential`
+# Files of shipped measurements. They are the suite's, whatever folder a command runs in, and
+# whatever folder has the runs.
+_PUBLISHED = CHECKOUT / "results" / "published"
+GPU = str(_PUBLISHED / "gpu.json")  # written by `make gpu-check`
+QUICK = str(_PUBLISHED / "quick.json")  # written by `ngt publish`
+POTENTIAL = str(_PUBLISHED / "potential.npz")  # written by `python -m paper.numbers.potential`
 VIDEOS = CHECKOUT / "docs" / "experts"  # of the shipped experts, made by `ngt video`
 AGENTS = CHECKOUT / "docs" / "agents"  # videos of runs beside their experts, METHOD-ENV.gif
 CURVE_FIGURES = "paper.figures.curves:make"

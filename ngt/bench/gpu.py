@@ -22,9 +22,11 @@ from ngt.agent import kernels
 from ngt.bench import measure
 from ngt.bench.cases import MODELS, Contender, cell_of, members_of, pack_of
 from ngt.bench.text import fields
+from ngt.experience.replay import Batch
 from ngt.files import read_json, write_json
 from ngt.runs.provenance import source_hash
 from ngt.settings.config import CellConfig, TrainConfig
+from ngt.training.collector import Collector
 from ngt.training.graphs import Graph
 from ngt.training.trainer import Trainer
 
@@ -42,6 +44,8 @@ METHODS = {  # every online method of the paper, except DAC with the reward R+
     "red": "baselines.red:Red",
     "diffail": "baselines.diffail:DiffAil",
 }
+# Transitions by which the paper makes a buffer smaller, so that training fits its GPU.
+FEWER = {("diffail", "Humanoid-v4"): 1_000_000}
 TRAININGS = {1: 6000, 12: 4000, 24: 4000}  # size of a pack -> number of env steps of each run
 
 
@@ -131,17 +135,41 @@ def training(
     }
 
 
+class _WholeBuffer(Trainer):
+    """A trainer whose buffer has the size in the settings, although the run never fills it."""
+
+    def _collector(self, seeds: Sequence[int], first: Batch | None) -> Collector:
+        run = self.cell
+        self.cell = replace(run, train=replace(run.train, steps=run.train.buffer))
+        made = super()._collector(seeds, first)
+        self.cell = run
+        return made
+
+
 def memory(method: str, env: str) -> dict[str, Any]:
-    """Measure the peak memory of training one of METHODS with a buffer of the paper's size."""
-    settings = TrainConfig(steps=WHOLE, eval_every=WHOLE, eval_episodes=1, log_every=WHOLE)
+    """Measure the peak memory of training one of METHODS with a buffer of the paper's size.
+
+    The table of final observations, which grows with the number of episodes, has its initial size.
+    """
+    settings = TrainConfig(
+        steps=WHOLE,
+        buffer=TrainConfig.buffer - FEWER.get((method, env), 0),
+        eval_every=WHOLE,
+        eval_episodes=1,
+        log_every=WHOLE,
+    )
     like = cell_of("NGT", env, settings)
     shares = method in ("ngt", "red")  # RED has NGT's pairing losses
     cell = replace(like, model=METHODS[method], params=like.params if shares else {})
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    train(cell)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = _WholeBuffer(cell, members_of(cell, [0], Path(folder)), device=DEVICE)
+        trainer.run("gpu-check")
+    assert trainer.collector is not None
+    size = trainer.collector.replay.capacity
     peak = torch.cuda.max_memory_allocated() / 1e9
-    return {"model": method, "env": env, "buffer": cell.train.buffer, "memory_gb": peak}
+    return {"model": method, "env": env, "buffer": size, "memory_gb": peak}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -129,10 +129,11 @@ def read_runs(
     """Return all evaluations of a figure's or table's runs, and the keys of its missing runs.
 
     There is one row per run and step. The columns are env, method, mode, rate, demos, seed, step,
-    `ngt.runs.folder.VALUES`, score, random, expert, status and pack. The score is the normalised
-    mean return: 0 for a random policy, 1 for the expert, and NaN on `unscored_envs`. The pack is
-    the number of runs that were trained together, or NaN if the run's record lacks it. The rows of
-    a diverged run are included.
+    `ngt.runs.folder.VALUES`, score, random, expert, status, pack and machine. The score is the
+    normalised mean return: 0 for a random policy, 1 for the expert, and NaN on `unscored_envs`. The
+    pack is the number of runs that were trained together, or NaN if the run's record lacks it. The
+    machine is a text that names the machine and the device. The rows of a diverged run are
+    included.
 
     Raise UserError if a run is missing, stale, a duplicate, or in a different run's folder. With
     `allow_partial` or with published records, missing runs are left out instead. Also raise
@@ -193,6 +194,7 @@ def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
         expert=expert,
         status=run.get("status"),
         pack=run.get("pack", float("nan")),
+        machine=f"{run.get('machine')} ({run.get('gpu') or run.get('device')})",
     )
     frame.attrs = {
         "run": str(key),

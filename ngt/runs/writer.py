@@ -22,7 +22,7 @@ from torch import Tensor
 from ngt.agent import policy
 from ngt.files import checksum, write_json
 from ngt.runs.former import set_aside
-from ngt.runs.provenance import provenance
+from ngt.runs.provenance import gpu, provenance
 from ngt.runs.status import PART
 from ngt.settings.config import CellConfig
 from ngt.settings.resolve import config_hash
@@ -119,6 +119,7 @@ class RunWriter:
                 "wall_seconds": round(time.monotonic() - self._clock, 1),
                 "threads": torch.get_num_threads(),
                 **self.provenance,
+                **gpu(str(record.get("device"))),
             },
         )
         set_aside(self.folder)

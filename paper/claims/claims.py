@@ -13,7 +13,7 @@ from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.claims import design
 from paper.claims.envs import SIXTH
-from paper.claims.gpu import CARD_GB, GRAPHS_RULE, HOURS_RULE, HUMANOID, MEMORY_RULE
+from paper.claims.gpu import CARD_GIB, GRAPHS_RULE, HOURS_RULE, HUMANOID, MEMORY_RULE
 from paper.claims.rules import (
     EXPERT,
     LEARNS,
@@ -231,7 +231,7 @@ def _gpu() -> Iterator[Claim]:
         "memory",
         "Training fits an RTX 4090 for every method",
         "Experiments",
-        f"{CARD_GB:g} GB; DiffAIL on Humanoid with 1M fewer transitions",
+        f"“fits within the memory”, {CARD_GIB} GiB; DiffAIL on Humanoid with 1M fewer transitions",
         MEMORY_RULE,
     )
     yield Claim(

@@ -90,11 +90,11 @@ def order(env: str) -> TimingRule:
         ours = " < ".join(f"{method_label(e.paper, names[b])} {rate:.0f}" for b, rate in shown)
         if checks and None not in (held := [check.holds for check in checks]):
             ours += f"; {sum(map(bool, held))} of {len(held)} pairs"
-        return _on_one_gpu(e, cells, checks if means else [], clocks, ours)
+        return _on_equal_gpus(e, cells, checks if means else [], clocks, ours)
 
     words = (
         f"for each two methods more than {_WITHIN} apart in the paper, the paper's faster one is "
-        "faster: difference of the mean rates since the start > 0, over repeats; on one GPU"
+        "faster: difference of the mean rates since the start > 0, over repeats; on equal GPUs"
     )
     return TimingRule(words, judge)
 
@@ -128,9 +128,9 @@ def _trend(words: str, base: str, earlier: int, margin: Callable[[float], float]
             changes.setdefault(key.env, []).append(change)
         means = {env: float(np.mean(each)) for env, each in changes.items()}
         checks = [Check(env, _percent(change), margin(change)) for env, change in means.items()]
-        return _on_one_gpu(e, cells, checks, clocks)
+        return _on_equal_gpus(e, cells, checks, clocks)
 
-    return TimingRule(f"{words}, mean of the repeats; on one GPU", judge)
+    return TimingRule(f"{words}, mean of the repeats; on equal GPUs", judge)
 
 
 def on_par(base: str, other: str) -> TimingRule:
@@ -144,9 +144,9 @@ def on_par(base: str, other: str) -> TimingRule:
             a, b = (_mean_rates(clocks, method, env) for method in (first, second))
             change = float(a.mean() / b.mean() - 1) if len(a) and len(b) else math.nan
             checks.append(Check(env, _percent(change), STEADY - abs(change)))
-        return _on_one_gpu(e, cells, checks, clocks)
+        return _on_equal_gpus(e, cells, checks, clocks)
 
-    words = f"mean rates since the start within {_WITHIN} on each env, over repeats; on one GPU"
+    words = f"mean rates since the start within {_WITHIN} on each env, over repeats; on equal GPUs"
     return TimingRule(words, judge)
 
 
@@ -162,12 +162,23 @@ def _percent(change: float) -> str:
     return f"{100 * change:+.1f} %".replace("-", "−")
 
 
-def _on_one_gpu(
+def _on_equal_gpus(
     e: Evidence, cells: Cells, checks: Sequence[Check], runs: Iterable[RunKey], ours: str = ""
 ) -> Outcome:
-    """Return an outcome that decides on a claim only if one machine with a GPU trained all runs."""
+    """Return an outcome that decides on a claim only if all runs were trained on equal GPUs.
+
+    The machines must be equal as well. Machines and GPUs are equal if their names are. Otherwise
+    the outcome has no tendency either.
+    """
     machines = e.machines(cells)
-    gpu = len(machines) == 1 and all(device.startswith("cuda") for device, _ in machines)
-    on = "; ".join(sorted(f"{machine}, {device}" for device, machine in machines))
-    decides = gpu and e.decides(cells)
-    return Outcome(checks, decides, frozenset(runs), ours, on, unpublished=e.lacks(cells))
+    gpu = len(machines) == 1 and all(machine.gpu for machine in machines)
+    on = "; ".join(sorted(f"{machine.name}, {machine.device}" for machine in machines))
+    return Outcome(
+        checks,
+        gpu and e.decides(cells),
+        frozenset(runs),
+        ours,
+        on,
+        instead=None if gpu else "measured, not comparable",
+        unpublished=e.lacks(cells),
+    )

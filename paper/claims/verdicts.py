@@ -34,7 +34,7 @@ Verdict = Literal[
     "exceeds",  # our result is better than the paper's
     "expert too weak",
     "not comparable: settings not given",
-    "measured, not comparable",  # measured on a different GPU from the paper's
+    "measured, not comparable",  # measured on a different GPU from the paper's, or on none
     "no verdict",  # measured with a different version of the code
     "not run at this scale",
     "not published",  # runs of this scale are not among the published records
@@ -108,7 +108,7 @@ class Outcome:
     """The result of judging a claim."""
 
     checks: Sequence[Check]
-    decides: bool  # True if all needed runs exist with the paper's settings; for speeds, on one GPU
+    decides: bool  # True if all needed runs have the paper's settings; for speeds, on equal GPUs
     keys: frozenset[RunKey] = frozenset()  # the runs on which the checks are based
     ours: str = ""  # text to show instead of the checks
     on: str = ""  # the measured machine, or the envs if the checks do not name them
@@ -311,11 +311,10 @@ class Evidence:
             for key in keys
         )
 
-    def machines(self, cells: Cells) -> set[tuple[str, str]]:
-        """Return each pair (device, machine) on which selected runs were trained."""
+    def machines(self, cells: Cells) -> set[speed.Machine]:
+        """Return the machines that trained the selected runs."""
         records = self.runs.records
-        found = (records[key] for key in self.keys(cells) if key in records)
-        return {(str(run.get("device")), str(run.get("machine"))) for run in found}
+        return {speed.machine(records[key]) for key in self.keys(cells) if key in records}
 
 
 class Rule(Protocol):

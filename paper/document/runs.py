@@ -126,7 +126,8 @@ def machines(records: Mapping[RunKey, Record]) -> Table:
     """Return a table of the machines and library versions that made the runs."""
     flat = [{**r, **(r.get("versions") or {})} for r in records.values()]
     libraries = dict.fromkeys(name for r in records.values() for name in r.get("versions") or ())
-    fields = ("machine", "device", "threads", "python", *libraries)
+    gpu = [name for name in ("gpu",) if any(name in r for r in flat)]
+    fields = ("machine", "device", *gpu, "threads", "python", *libraries)
     widths = {"machine": 0.2, "device": 0.12}
     columns = {name: Column(name, width=widths.get(name)) for name in (*fields, "runs")}
     return Table("Machines and versions", columns, _tally(flat, fields))
@@ -187,7 +188,9 @@ def facts(config: Config, runs: Runs) -> list[Fact]:
     records = list(runs.records.values())
     made = "made here" if config.records == "trained" else "published with the suite"
     unscored = unscored_envs(runs.rows).items()
-    where = Counter(f"{_text(r.get('machine'))} ({_text(r.get('device'))})" for r in records)
+    where = Counter(
+        f"{_text(r.get('machine'))} ({_text(r.get('gpu') or r.get('device'))})" for r in records
+    )
     total = hours(records)
     return [
         Fact("Scale", config.scale),

@@ -12,7 +12,12 @@ from ngt.text import label_fault
 from paper.numbers import variants
 from paper.numbers.variants import Settings
 
-PAIRING = {"huber": "Huber", "mse_softmax": "MSE-softmax", "hl_gauss": "HL-Gauss"}
+PAIRING = {
+    "huber": "Huber",
+    "mse_softmax": "MSE-softmax",
+    "hl_gauss": "HL-Gauss",
+    "l1": "L1",
+}
 WORDS = {
     "params.pairing": PAIRING,
     "params.spectral_norm": {"true": "spectral norm", "false": "no spectral norm"},

@@ -76,6 +76,7 @@ def rates(config: Config, name: str) -> list[Series]:
 # ---------------------------------------------------------------- remarks
 
 Remark = tuple[str, str] | None  # the text above a panel and its colour
+Kind = tuple[int, str]  # of a pack: its size, and the machine and device that trained it
 
 
 def spread(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Config) -> Remark:
@@ -111,18 +112,18 @@ def cost(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Conf
     """Return each line's mean milliseconds per run and update, without evaluations.
 
     A pack is a group of runs that one process trains in lockstep. The time per run depends on the
-    pack's size. A line gets a number only if all its packs have the size that is most common in the
-    panel; otherwise, it gets a dash.
+    pack's size, the machine and the device. A line gets a number only if all its packs have those
+    that are most common in the panel; otherwise, it gets a dash.
     """
     known = {one: ends for one, runs in here if len(ends := _timed(runs))}
     if not known:
         return None
-    sizes = {one: _sizes(ends) for one, ends in known.items()}
-    most = Counter(sizes.values()).most_common(1)[0][0]
+    kinds = {one: _kinds(ends) for one, ends in known.items()}
+    most = Counter(kinds.values()).most_common(1)[0][0]
     parts = []
     for one, ends in known.items():
         number = "–"
-        if sizes[one] == most and len(most) == 1:
+        if kinds[one] == most and len(most) == 1:
             train = resolve(config, place.env, one.method, place.mode, one.rate).train
             steps = (ends["step"] - train.learning_starts).clip(lower=1) / train.num_envs
             per_run = ends["seconds"] / ends["pack"]
@@ -132,18 +133,27 @@ def cost(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Conf
 
 
 def packs(series: Sequence[Series], runs: pd.DataFrame) -> str:
-    """Name the sizes of the packs in which each line's runs were trained, for `cost`."""
-    found: dict[tuple[int, ...], list[str]] = {}
+    """Name the packs and machines with which each line's runs were trained, for `cost`."""
+    found: dict[tuple[Kind, ...], list[str]] = {}
     for one in series:
-        if sizes := _sizes(_timed(runs[runs["method"] == one.method])):
-            found.setdefault(sizes, []).append(one.label)
+        if kinds := _kinds(_timed(runs[runs["method"] == one.method])):
+            found.setdefault(kinds, []).append(one.label)
     if not found:
         return ""
-    text = "Pack: runs that one process trains together. " + " ".join(
-        f"In packs of {' or '.join(map(str, sizes))}: {'; '.join(names)}."
-        for sizes, names in found.items()
+    several = len({machine for kinds in found for _, machine in kinds}) > 1
+
+    def said(kind: Kind) -> str:
+        return f"{kind[0]} on {kind[1]}" if several else str(kind[0])
+
+    text = "Times include the effect of other work on the machine. "
+    text += "Pack: runs that one process trains together. " + " ".join(
+        f"In packs of {' or '.join(map(said, kinds))}: {'; '.join(names)}."
+        for kinds, names in found.items()
     )
-    dash = " Dash: the packs are not of the same size as most others, so times are not comparable."
+    dash = (
+        " Dash: the packs' size or machine is not the same as that of most others, so times are "
+        "not comparable."
+    )
     return text + dash * (len(found) > 1)
 
 
@@ -153,9 +163,10 @@ def _timed(runs: pd.DataFrame) -> pd.DataFrame:
     return last.dropna(subset=["seconds", "pack"])
 
 
-def _sizes(ends: pd.DataFrame) -> tuple[int, ...]:
-    """Return the different sizes of packs."""
-    return tuple(sorted({int(size) for size in ends["pack"]}))
+def _kinds(ends: pd.DataFrame) -> tuple[Kind, ...]:
+    """Return the different kinds of packs."""
+    pairs = zip(ends["pack"], ends["machine"], strict=True)
+    return tuple(sorted({(int(size), str(machine)) for size, machine in pairs}))
 
 
 def _percent(share: float) -> str:

@@ -98,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     def run() -> None:
         args = parser.parse_args(argv)
-        maps = potential.load(CHECKOUT / POTENTIAL)
+        maps = potential.load(Path(POTENTIAL))
         film = maps
         if args.moments:
             parts = np.linspace(0.0, 1.0, args.moments + 1)[1:]

@@ -1,5 +1,8 @@
 """Training speeds for the speed table, the speed figure and the claims."""
 
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -13,6 +16,25 @@ NAME = SPEED  # the entry of `figures` in the config whose runs are timed
 STRETCH = 0.2  # speeds are measured over stretches, each of which is this fraction of a run
 
 Array = NDArray[np.float64]
+
+
+class Machine(NamedTuple):
+    """The machine that trained a run.
+
+    device: the GPU's name, or "cpu". If the record lacks the GPU's name, the CUDA device, such as
+    "cuda:0".
+    gpu: True if `device` is a GPU's name.
+    """
+
+    name: str
+    device: str
+    gpu: bool
+
+
+def machine(record: Mapping[str, Any]) -> Machine:
+    """Return the machine that trained a run, given the run's record."""
+    device = str(record.get("gpu") or record.get("device"))
+    return Machine(str(record.get("machine")), device, bool(record.get("gpu")))
 
 
 def base(config: Config, method: str) -> str:

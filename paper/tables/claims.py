@@ -16,13 +16,13 @@ from ngt.runs.keys import Layout, run_table
 from ngt.runs.table import read_keys
 from ngt.settings.config import Config
 from ngt.settings.load import load
+from paper import register
 from paper.claims.claims import claims
 from paper.claims.rules import EXPERT, LEARNS, STRONG
 from paper.claims.verdicts import EXPERT_SHARE, Claim, Evidence, Outcome, Verdict
 from paper.command import Made, Options
 from paper.drawing.table import Cell, Column, Table
 from paper.numbers import coverage, statistics
-from paper.register import SPEED
 from paper.source import cite
 from paper.words import ABSENT
 
@@ -75,7 +75,7 @@ def collect(config: Config, layout: Layout, options: Options) -> Evidence:
         other_settings=options.other_settings,
         selected=options.selected,
     )
-    gpu = read_gpu(layout.root / "published" / "gpu.json")
+    gpu = read_gpu(Path(register.GPU))
     return Evidence(config, load({"scale": "paper"}), runs, gpu)
 
 
@@ -108,7 +108,7 @@ def about_machines(row: Mapping[str, Cell]) -> bool:
 
     The rules for such claims use timed runs, or no runs.
     """
-    return row["artefact"] in (None, SPEED)
+    return row["artefact"] in (None, register.SPEED)
 
 
 def tallies(rows: Sequence[Mapping[str, Cell]]) -> list[str]:
@@ -137,7 +137,7 @@ def notes(e: Evidence, found: Sequence[tuple[Claim, Outcome]]) -> list[str]:
         f"from the random policy's return; envs without a published return are exempt. Measured, "
         f"not comparable: measured on another GPU than the paper's. No verdict: measured with "
         f"other code. Not run at this scale: runs of scale paper for the claim are missing, have "
-        f"other settings, have no scores or, for speeds, are not from one GPU; the available "
+        f"other settings, have no scores or, for speeds, are not from equal GPUs; the available "
         f"results are shown. Not published: runs of the claim are not among the published records.",
         "Tendency here: agrees if most values of this scale lie on the claim's side of their "
         "thresholds, whatever their intervals; contradicts if most lie on the other side. Silent "

@@ -51,7 +51,7 @@ def make(config: Config, layout: Layout, options: Options) -> Made:
         rows.append(row)
     records = source(layout, config, other_settings=options.other_settings)
     made = [records.read(key).run for key in run_table(config, [NAME]) if key not in absent]
-    machines = sorted({f"{run.get('machine')} ({run.get('device')})" for run in made})
+    machines = sorted({f"{one.name} ({one.device})" for one in map(speed.machine, made)})
     steps = sorted({int(step) for step in runs.groupby(["env", "method"])["step"].max()})
     count = len(plan.seeds)
     repeats = f"Each is the mean of {count} repeats." if count > 1 else "Each is from one run."

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ngt.files import CHECKOUT
 from ngt.runs.shipping.gather import publish
 from ngt.settings.load import load
 from paper import command
@@ -44,6 +45,23 @@ def mistake(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert err.startswith("main_figure: error: ")
     assert err.count("\n") == 1
     return err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, a in ARTEFACTS.items() if a.files])
+def test_shipped_measurements_are_found_from_any_folder(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = CHECKOUT / "results" / "published" / "quick.parquet"
+    given = ["--scale", "quick", "--records", str(records), "--set", "statistics.reps=10"]
+    found = []
+    for folder in (CHECKOUT, tmp_path):
+        monkeypatch.chdir(folder)
+        out = tmp_path / folder.name / ARTEFACTS[name].file
+        main([name, *given, "--results", str(folder / "results"), "--out", str(out)])
+        found.append(out.read_bytes())
+    assert all(Path(file).is_file() for file in ARTEFACTS[name].files)
+    assert found[0] == found[1]
 
 
 def test_files_are_written(study: Any, fill: Callable[..., None], capsys: Any) -> None:

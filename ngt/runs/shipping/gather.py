@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ngt.errors import UserError
@@ -45,6 +45,7 @@ SHARED = (
     "device",
     "threads",
 )
+GPU = "gpu"  # shared by runs as well; only runs on a GPU have this entry
 
 
 def publish(
@@ -168,7 +169,7 @@ def describe(config: Config, gathered: dict[str, Record], content: bytes) -> dic
     for name, record in gathered.items():
         runs[name] = {
             **{field: record.run[field] for field in OWN if field in record.run},
-            "made": index(made, {field: record.run.get(field) for field in SHARED}),
+            "made": index(made, shared(record.run)),
             "cell": index(cells, made_with(config, name, record)),
         }
     return {
@@ -180,6 +181,11 @@ def describe(config: Config, gathered: dict[str, Record], content: bytes) -> dic
         "cells": cells,
         "runs": runs,
     }
+
+
+def shared(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries of a run's record about the code, the library versions and the machine."""
+    return {field: run.get(field) for field in SHARED} | ({GPU: run[GPU]} if GPU in run else {})
 
 
 def index(known: list[dict[str, Any]], one: dict[str, Any]) -> int:

@@ -13,8 +13,10 @@ import torch
 
 from ngt.bench import gpu, measure
 from ngt.bench.cases import Contender, cell_of
-from ngt.settings.config import CellConfig, SacConfig
-from paper.claims.gpu import METHODS
+from ngt.experience.replay import Replay
+from ngt.settings.config import CellConfig, SacConfig, TrainConfig
+from ngt.training import trainer
+from paper.claims.gpu import FEWER, METHODS
 
 
 @pytest.fixture
@@ -80,6 +82,50 @@ def test_a_call_takes_the_median_rounds_time(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(measure, "measure", measured)
     assert gpu.milliseconds("graph", Contender(lambda: None)) == 5.0
+
+
+def test_memory_is_measured_with_the_whole_buffer(
+    on_a_cpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read the capacity of the buffer that the run makes, which is longer than the run."""
+    made: list[Replay] = []
+
+    class Noted(Replay):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            made.append(self)
+
+    def small(*args: Any) -> CellConfig:
+        cell = cell_of(*args)
+        return replace(cell, train=replace(cell.train, batch=32, learning_starts=96))
+
+    monkeypatch.setattr(trainer, "Replay", Noted)
+    monkeypatch.setattr(gpu, "cell_of", small)
+    row = gpu.memory("dac-r", "Pendulum-v1")
+    (replay,) = made
+    assert replay.capacity == row["buffer"] == TrainConfig().buffer
+    assert replay.total == gpu.WHOLE < replay.capacity
+
+
+def test_the_buffers_are_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check that a buffer is smaller for DiffAIL on Humanoid, and nowhere else."""
+    found = {}
+
+    class Stopped(Exception):
+        pass
+
+    def noted(model: str, env: str, train: TrainConfig) -> CellConfig:
+        found[env] = train.buffer
+        raise Stopped
+
+    monkeypatch.setattr(gpu, "cell_of", noted)
+    for method in gpu.METHODS:
+        for env in ("Humanoid-v4", "Walker2d-v4"):
+            with pytest.raises(Stopped):
+                gpu.memory(method, env)
+        less = 1_000_000 if method == "diffail" else 0
+        assert found == {"Humanoid-v4": 4_000_000 - less, "Walker2d-v4": 4_000_000}
+    assert gpu.FEWER == FEWER
 
 
 @pytest.mark.slow

@@ -197,6 +197,17 @@ def test_manifest_says_what_made_the_runs_once(trained: Layout, config: Config) 
     assert own["made"] == 0 and "timing" not in own
 
 
+def test_manifest_names_the_gpu_of_runs_on_a_gpu_only(trained: Layout, config: Config) -> None:
+    before = publish(trained, config)
+    assert all("gpu" not in made for made in before["made"])
+    file = trained.run(RunKey.parse(FIRST)) / "run.json"
+    write_json(file, {**json.loads(file.read_text()), "gpu": "RTX"})
+    manifest = publish(trained, config)
+    (made,) = (made for made in manifest["made"] if "gpu" in made)
+    assert made == {**before["made"][before["runs"][FIRST]["made"]], "gpu": "RTX"}
+    assert Published(trained.published, config).record(FIRST).run["gpu"] == "RTX"
+
+
 def test_a_missing_run_is_named_and_kept_out_only_when_asked(
     trained: Layout, config: Config
 ) -> None:

@@ -32,6 +32,7 @@ COLUMNS = [
     "expert",
     "status",
     "pack",
+    "machine",
 ]
 
 

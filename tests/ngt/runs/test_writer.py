@@ -104,6 +104,15 @@ def test_provenance_names_source_versions_and_machine(tmp_path: Path) -> None:
     assert run["commit"] is None or len(run["commit"]) == 40
 
 
+def test_a_run_on_a_gpu_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"card of {device}")
+    for device in ("cpu", "cuda:1"):
+        write(tmp_path / device, device=device)
+    on_cpu, on_gpu = (read_json(tmp_path / device / "run.json") for device in ("cpu", "cuda:1"))
+    assert on_gpu["gpu"] == "card of cuda:1"
+    assert on_gpu.keys() - on_cpu.keys() == {"gpu"}
+
+
 # ---------------------------------------------------------------- run.json is last
 
 

@@ -75,7 +75,7 @@ def evidence(
         paces[key] = [end] * 10 if steady else [1.2 * end / whole] * 8 + [end / whole] * 2
     gpu = measured() if told else measured(speed=100.0, eager=90.0, memory=30.0)
     scores = {key: score(key) for key in table if key not in paces}
-    record = {"device": "cuda:0", "machine": "m"}
+    record = {"device": "cuda:0", "machine": "m", "gpu": "RTX"}
     made: Evidence = make(scores, paces=paces, record=record, gpu=gpu)
     return made
 

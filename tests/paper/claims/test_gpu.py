@@ -24,8 +24,10 @@ OTHER_CARD = "NVIDIA H200"
         (GRAPHS_RULE, {"eager": 556 / 3.51}, "exceeds"),
         (GRAPHS_RULE, {"device": OTHER_CARD}, "reproduced"),
         (MEMORY_RULE, {}, "reproduced"),
-        (MEMORY_RULE, {"memory": 24.1}, "not reproduced"),
-        (MEMORY_RULE, {"memory": 24.1, "device": OTHER_CARD}, "measured, not comparable"),
+        (MEMORY_RULE, {"memory": 25.7}, "reproduced"),  # 24 GiB are 25.8 GB
+        (MEMORY_RULE, {"memory": 25.8}, "not reproduced"),
+        (MEMORY_RULE, {"memory": 25.8, "device": OTHER_CARD}, "measured, not comparable"),
+        (MEMORY_RULE, {"fewer": 0}, "not run at this scale"),
         (MEMORY_RULE, {"methods": METHODS[1:]}, "not run at this scale"),
         (MEMORY_RULE, {"buffer": 3_000_000}, "not run at this scale"),
         (HOURS_RULE, {}, "reproduced"),
@@ -51,7 +53,19 @@ def test_other_code_gives_no_verdict_and_shows_its_hash(
 
 def test_memory_names_the_methods_that_lack(make_evidence: Make, measured: Make) -> None:
     found = MEMORY_RULE.judge(make_evidence({}, gpu=measured(methods=("ngt", "red"))))
-    assert "whole buffer: pwil, dac-r, wdac, mmd-dac, diffail" in str(found.text())
+    assert "the paper's buffer: pwil, dac-r, wdac, mmd-dac, diffail" in str(found.text())
+
+
+def test_diffail_on_humanoid_need_not_fit_with_the_whole_buffer(
+    make_evidence: Make, measured: Make
+) -> None:
+    gpu = measured()
+    row = {"model": "diffail", "env": "Humanoid-v4", "buffer": 4_000_000, "memory_gb": 30.0}
+    found = MEMORY_RULE.judge(make_evidence({}, gpu={**gpu, "memory": [*gpu["memory"], row]}))
+    assert found.verdict == "reproduced"
+    gpu["memory"] = [{**row, "env": "Walker2d-v4"} for row in gpu["memory"]]
+    found = MEMORY_RULE.judge(make_evidence({}, gpu=gpu))
+    assert found.verdict == "not run at this scale", "Humanoid must be measured"
 
 
 def test_single_updates_do_not_decide_on_graphs(make_evidence: Make, measured: Make) -> None:

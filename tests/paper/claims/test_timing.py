@@ -28,7 +28,7 @@ RISING = {
     "speed-mmd-dac": 5.0,
     "speed-wdac": 6.0,
 }
-GPU = {"device": "cuda:0", "machine": "m"}
+GPU = {"device": "cuda:0", "machine": "m", "gpu": "RTX"}
 
 
 def at(rates: dict[str, float], env: str = "Humanoid-v4") -> dict[RunKey, list[float]]:
@@ -54,13 +54,14 @@ def test_order(make_evidence: Make) -> None:
     assert verdict("Humanoid-v4", dict.fromkeys(RISING, 5.0)) == "not reproduced"
     near = {method: 1 + rate / 100 for method, rate in RISING.items()}
     assert verdict("Humanoid-v4", near) != "reproduced", "methods differ less than repeats"
-    assert verdict("Humanoid-v4", RISING, {**GPU, "device": "cpu"}) == "not run at this scale"
+    on_cpu = {"device": "cpu", "machine": "m"}
+    assert verdict("Humanoid-v4", RISING, on_cpu) == "not run at this scale"
     fewer = {m: r for m, r in RISING.items() if m != "speed-dac"}
     assert verdict("Humanoid-v4", fewer) == "not run at this scale"
     e = make_evidence({}, paces=at(RISING), record=GPU)
     found = order("Humanoid-v4").judge(e)
     assert str(found.text()).startswith("PWIL 1 < DiffAIL 2 < NGT 3 < DAC, R 4")
-    assert str(found.text()).endswith("10 of 10 pairs (m, cuda:0)")
+    assert str(found.text()).endswith("10 of 10 pairs (m, RTX)")
     assert order("Walker2d-v4").judge(e).text() is None
 
 
@@ -80,10 +81,26 @@ def test_speed_is_the_mean_since_the_start(make_evidence: Make) -> None:
     assert found.verdict == "reproduced"
 
 
-def test_runs_on_several_machines_decide_nothing(make_evidence: Make) -> None:
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({"device": "cuda:1"}, "reproduced"),
+        ({"machine": "another"}, "not run at this scale"),
+        ({"gpu": "another"}, "not run at this scale"),
+        ({"gpu": None}, "not run at this scale"),
+    ],
+)
+def test_runs_on_different_machines_or_gpus_decide_nothing(
+    make_evidence: Make, change: dict[str, Any], verdict: str
+) -> None:
     e = make_evidence({}, paces=at(RISING), record=GPU)
     assert order("Humanoid-v4").judge(e).verdict == "reproduced"
-    e.runs.records[timed("speed-ngt")] |= {"machine": "another"}
+    e.runs.records[timed("speed-ngt")] |= change
+    assert order("Humanoid-v4").judge(e).verdict == verdict
+
+
+def test_gpus_without_a_name_decide_nothing(make_evidence: Make) -> None:
+    e = make_evidence({}, paces=at(RISING), record={"device": "cuda:0", "machine": "m"})
     assert order("Humanoid-v4").judge(e).verdict == "not run at this scale"
 
 
@@ -108,6 +125,27 @@ def test_curves(make_evidence: Make, rule: TimingRule, yes: list[float], no: lis
     assert verdict(yes, yes) == "reproduced"
     assert verdict(no, no) == "not reproduced"
     assert verdict(yes, no) == "partly"
+
+
+@pytest.mark.parametrize(
+    ("record", "tendency"),
+    [
+        (GPU, "contradicts"),
+        ({"device": "cpu", "machine": "m"}, "silent"),
+        ({"device": "cuda:0", "machine": "m"}, "silent"),
+    ],
+)
+def test_speeds_have_a_tendency_only_on_equal_gpus(
+    make_evidence: Make, record: dict[str, str], tendency: str
+) -> None:
+    """Judge one run of each method, which decides nothing but shows a tendency."""
+    rising = [1.0, 2.0, 3.0, 4.0, 5.0]
+    rules = [(flat("ngt"), rising), (falling("ngt"), rising), (on_par("red", "ngt"), rising)]
+    for rule, pace in rules:
+        paces = {timed("speed-ngt"): pace, timed("speed-red"): [2 * rate for rate in pace]}
+        found = rule.judge(make_evidence({}, paces=paces, record=record))
+        assert (found.verdict, found.tendency) == ("not run at this scale", tendency)
+        assert found.checks[0].text in str(found.text())
 
 
 def test_a_run_too_short_for_a_trend(make_evidence: Make) -> None:

@@ -40,7 +40,7 @@ def study(make_study: Make) -> Any:
     }
     made.write(made.key("ngt", seed=0), [0.1], **here)
     made.write(made.key("ngt", seed=1), [0.1], diverged=True, **here)
-    changed = {"source_hash": "f" * 16, "dirty": True, "device": "cuda", "pack": 1}
+    changed = {"source_hash": "f" * 16, "dirty": True, "device": "cuda", "gpu": "RTX", "pack": 1}
     made.write(made.key("ngt", seed=2), [0.1], **{**here, **changed})
     made.write(made.key("dac-r", seed=0), [0.1], config_hash="of other settings")
     (made.write(made.key("dac-r", seed=1), [0.1]) / "run.json").unlink()
@@ -86,9 +86,9 @@ def test_sources_and_machines_are_counted_apart(runs: Runs) -> None:
         ("ngt", "f" * 16, "no", "yes", 1),
     ]
     rows = report_runs.machines(runs.records).rows
-    assert [(r["device"], r["torch"], r["python"], r["runs"]) for r in rows] == [
-        ("cpu", "2.13", report_runs.UNKNOWN, 2),
-        ("cuda", "2.13", report_runs.UNKNOWN, 1),
+    assert [(r["device"], r["gpu"], r["torch"], r["python"], r["runs"]) for r in rows] == [
+        ("cpu", report_runs.UNKNOWN, "2.13", report_runs.UNKNOWN, 2),
+        ("cuda", "RTX", "2.13", report_runs.UNKNOWN, 1),
     ]
 
 
@@ -112,7 +112,7 @@ def test_facts_warn_of_what_is_wrong(study: Any, runs: Runs) -> None:
     text, warning = known["Code"]
     assert warning and text.startswith("2 of 3 runs were made by the same code")
     assert "1 with uncommitted changes" in text
-    assert known["Machine"] == ("Linux (cpu); Linux (cuda)", False)
+    assert known["Machine"] == ("Linux (cpu); Linux (RTX)", False)
     assert known["Training"] == ("4.0 hours of one process", False)
 
 

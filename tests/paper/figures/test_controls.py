@@ -95,6 +95,25 @@ def test_times_are_compared_within_packs_of_one_size(
     assert ("Dash:" in seen.notes) != same
 
 
+@pytest.mark.parametrize("other", [{}, {"machine": "b"}, {"device": "cuda", "gpu": "RTX"}])
+def test_times_are_compared_on_one_machine_and_device(
+    other: dict[str, str], paper_study: Make, drawn: Make
+) -> None:
+    study = paper_study("penalty_figure", envs=["Hopper-v4"], seeds=[0, 1])
+    timing = [[i * 10_000, i * 5.0] for i in range(1, 7)]
+    for key in study.table():
+        here = {"machine": "a", "device": "cpu"}
+        if (key.method, key.seed) == ("ngt", 1):
+            here |= other
+        study.write(key, [0.5] * 6, timing=timing, pack=1, **here)
+    seen = drawn(study, "penalty_figure")
+    assert ("NGT –;" if other else "NGT 2.0;") in seen.above(0)
+    assert "W-DAC (spectral norm) 2.0" in seen.above(0)
+    assert "Times include the effect of other work on the machine." in seen.notes
+    assert ("In packs of 1 on a (cpu): DAC, R;" in seen.notes) == bool(other)
+    assert ("Dash:" in seen.notes) == bool(other)
+
+
 def test_times_of_methods_with_their_own_updates(paper_study: Make, drawn: Make) -> None:
     """Check that a method with its own schedule has the time of its own updates.
 

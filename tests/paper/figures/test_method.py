@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from matplotlib.colors import to_rgb
@@ -13,11 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from ngt.errors import UserError
+from ngt.potential import PotentialConfig
 from ngt.settings.config import MethodConfig
 from ngt.settings.load import load
 from paper import command
 from paper.drawing import style
 from paper.drawing.diagram import BOXES, FLOWS, Box
+from paper.drawing.labels import PAIRING
 from paper.figures.method import arrows, boxes, draw, facts
 
 CONFIGS: dict[str, dict[str, Any]] = {
@@ -210,6 +212,24 @@ def test_outputs_of_hl_gauss() -> None:
     assert r"$\tanh(\cdot) \in \mathbb{R}^{32}$" in hlg
     literal = words(methods={"ngt": {"params": {"pairing": "hl_gauss", "hlg_target": "rescaled"}}})
     assert r"$5\,\tanh(\cdot) \in \mathbb{R}^{32}$" in literal and "tanh alone" not in literal
+
+
+def choices() -> list[tuple[str, str]]:
+    """Return each setting of NGT that has a fixed set of choices, with each of its choices."""
+    kinds = get_type_hints(PotentialConfig).items()
+    return [(name, one) for name, kind in kinds if get_origin(kind) is Literal
+            for one in get_args(kind)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "choice"), choices())
+def test_every_choice_is_drawn_or_refused(name: str, choice: str) -> None:
+    try:
+        drawn = words(methods={"ngt": {"params": {name: choice}}})
+    except UserError as error:
+        assert name == "scaling" and repr(choice) in str(error)
+        return
+    if name == "pairing":
+        assert f"Pairing loss ℓ: {PAIRING[choice]}" in drawn
 
 
 def test_files_are_always_the_same(tmp_path: Path) -> None:

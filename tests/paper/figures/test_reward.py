@@ -14,7 +14,7 @@ from paper.numbers import potential
 from paper.register import POTENTIAL
 
 Make = Callable[..., Any]
-MAPS = potential.load(Path(__file__).resolve().parents[3] / POTENTIAL)
+MAPS = potential.load(Path(POTENTIAL))
 
 
 def test_lines_are_means_over_runs_and_methods_without_a_reward_are_named(

@@ -18,7 +18,7 @@ from paper.register import POTENTIAL
 @pytest.fixture(scope="module")
 def maps() -> Maps:
     """Return the first and the last of the shipped maps."""
-    every = potential.load(CHECKOUT / POTENTIAL)
+    every = potential.load(Path(POTENTIAL))
     ends = slice(None, None, 3)
     return Maps(every.step[ends], every.potential[ends], every.expert, every.agent[ends])
 

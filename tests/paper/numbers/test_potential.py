@@ -29,7 +29,7 @@ def test_a_training_gives_the_same_maps_each_time(tmp_path: Path) -> None:
 
 def test_what_ships_is_low_at_the_expert() -> None:
     """Check that each shipped map is lowest at the expert's balance point."""
-    maps = potential.load(ROOT / POTENTIAL)
+    maps = potential.load(Path(POTENTIAL))
     assert maps.step.tolist() == [part * potential.STEPS for part in potential.MOMENTS]
     for h in maps.potential:
         velocity, angle = np.unravel_index(h.argmin(), h.shape)
