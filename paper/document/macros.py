@@ -21,7 +21,7 @@ from ngt.runs.table import Runs, unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.claims.verdicts import FEW
-from paper.document.findings import UNDECIDED, estimate
+from paper.document.findings import UNDECIDED, estimate, side
 from paper.document.report import Item, about
 from paper.drawing.table import Cell, Table
 from paper.drawing.tex import escape
@@ -162,6 +162,7 @@ def of_aggregates(rows: Sequence[Row], config: Config) -> dict[str, Any]:
     best = max(means, key=lambda name: means[name].value, default="")
     chances = [chance for r in others if (chance := estimate(r, "better"))]
     known = best and any(not math.isnan(chance.low) for chance in chances)
+    sides = Counter(map(side, chances))
     return {
         "ReferenceLabel": label,
         "ReferenceIqm": mine or "",
@@ -171,8 +172,9 @@ def of_aggregates(rows: Sequence[Row], config: Config) -> dict[str, Any]:
         "HigherMethods": sum(mean.value > mine.value for mean in means.values() if mine),
         "BestMethod": best,
         "BestIqm": means.get(best, ""),
-        "ReferenceBetter": sum(chance.low > 0.5 for chance in chances) if known else "",
-        "ReferenceWorse": sum(chance.high < 0.5 for chance in chances) if known else "",
+        "ReferenceBetter": sides["above"] if known else "",
+        "ReferenceWorse": sides["below"] if known else "",
+        "ReferenceNoWidth": sides["no width"] or "",
     }
 
 

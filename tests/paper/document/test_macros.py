@@ -157,6 +157,10 @@ def test_ngt_is_placed_among_the_methods(made: tuple[Any, Runs]) -> None:
     assert (values["ReferenceBetter"], values["ReferenceWorse"]) == (1, 1), (
         "DAC's interval contains one half"
     )
+    assert values["ReferenceNoWidth"] == ""
+    ends = {"better": 1.0, "better_low": 1.0, "better_high": 1.0}
+    apart = of_aggregates([AGGREGATES[1], AGGREGATES[3], AGGREGATES[2] | ends], config)
+    assert (apart["ReferenceBetter"], apart["ReferenceNoWidth"]) == (0, 1)
     one_seed = [row | dict.fromkeys(("better_low", "better_high")) for row in AGGREGATES]
     values = of_aggregates(one_seed, config)
     assert (values["ReferenceBetter"], values["ReferenceWorse"]) == ("", "") and values[
