@@ -156,8 +156,8 @@ class Outcome:
     def text(self) -> str | None:
         """Return the checks as text, or None if there is nothing to show.
 
-        If there are more than FEW checks, the text says how many checks hold and shows the check
-        that is closest to failing.
+        If there are more than FEW checks, the text says how many checks hold. It also shows the
+        check that fails by the most or, if all checks hold, the one that is closest to failing.
         """
         known = [check for check in self.checks if check.holds is not None]
         if self.ours or not self.checks:
@@ -167,7 +167,8 @@ class Outcome:
         elif known:
             least = min(known, key=lambda check: check.margin)
             held = sum(bool(check.holds) for check in known)
-            shown = f"{held} of {len(known)} hold; closest to failing: {least.name}: {least.text}"
+            which = "closest to failing" if least.holds else "fails by the most"
+            shown = f"{held} of {len(known)} hold; {which}: {least.name}: {least.text}"
         else:
             shown = f"{len(self.checks)} checks, each on a single seed"
         lack = ", ".join(sorted(self.unscored))
