@@ -68,6 +68,7 @@ def test_sentences_name_ranks_pairs_claims_and_gaps(said: Callable[..., str]) ->
         "Runs missing: 1. Figures or tables missing: 2.",
     ):
         assert part in text
+    assert "Hopper-v4" not in text, "the paper does not list it"
 
 
 def test_without_tables_only_the_runs_are_counted(said: Callable[..., str]) -> None:
