@@ -197,6 +197,8 @@ def test_a_difference_is_written_out(judged: Make) -> None:
     assert check.text.startswith("0.80 − 0.50 = 0.30 [")
     down = judged(WORSE, minus(0.3, of="ngt-kaiming"), VARIANT)
     assert down.checks[0].text.startswith("0.50 − 0.80 = −0.30 [")
+    lost = judged(AHEAD, lambda key: minus(0.3)(key) - 0.8, PAIR).checks[0]
+    assert lost.text.startswith("0.00 − (−0.30) = 0.30 [")
 
 
 def test_runs_that_never_had_a_score_are_neither_alike_nor_as_good(
