@@ -84,8 +84,12 @@ def run(argv: Sequence[str]) -> None:
     config, layout = settings(args, artefact)
     artefact.check(config)
     out = args.out or layout.home / artefact.file
-    if artefact.kind == "table" and out.suffix != ".csv":
-        raise UserError(f"--out: found {out}; the file name of a table must end in .csv")
+    for option, file, ending in (
+        ("--out", out, Path(artefact.file).suffix),
+        ("--png", args.png, ".png"),
+    ):
+        if file and file.suffix != ending:
+            raise UserError(f"{option}: found {file}; the file name must end in {ending}")
     options = Options(
         artefact,
         out,

@@ -9,13 +9,16 @@ ABSENT = {"trained": "missing", "published": "not published"}
 
 
 def show(value: str | float | None, number: str = "{:.2f}") -> str:
-    """Format a value with a true minus sign, or as an en dash if the value is missing."""
+    """Format a value with a true minus sign, or as an en dash if the value is missing.
+
+    A negative value that is rounded to zero has no sign.
+    """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, str):
         return value
     text = number.format(value) if isinstance(value, float) else str(value)
-    return re.sub(r"^-", "−", text)
+    return re.sub(r"^-", "−" if re.search("[1-9]|inf", text) else "", text)
 
 
 def listed(values: Iterable[object]) -> str:

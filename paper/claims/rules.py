@@ -21,6 +21,7 @@ from paper.claims.checks import Check
 from paper.claims.verdicts import NO_EXPERTS, Cells, Evidence, Grouping, Outcome, Verdict
 from paper.numbers import bootstrap, statistics
 from paper.numbers.statistics import OURS, Estimate, Scores
+from paper.words import show
 
 # Thresholds for normalised scores; 0 is the score of a random policy, and 1 that of the expert. A
 # check holds only if the whole confidence interval lies on the right side of the threshold.
@@ -80,7 +81,8 @@ class Bound:
                 found = bootstrap.iqm_difference(x, y, settings, *pair, name)
             else:
                 found = statistics.difference(x, y)
-            text = f"{function(x):.2f} − {function(y):.2f} = {found}".replace("-", "−")
+            first, second = (show(float(function(scores))) for scores in (x, y))
+            text = f"{first} − {f'({second})' if second.startswith('−') else second} = {found}"
         value = Estimate(*[found.value] * 3)
         return Check(name, text, self.margin(found), self.strict, self.margin(value))
 

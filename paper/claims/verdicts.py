@@ -146,18 +146,15 @@ class Outcome:
 
     @property
     def seeds(self) -> str | None:
-        """Return the number of seeds per method and task as text, or None if there are no runs.
-
-        If the number varies, the text gives its range.
-        """
+        """Return the number of seeds per method and task, or its range; None without runs."""
         counts = sorted(Counter((*key.cell, key.demos) for key in self.keys).values())
         return "–".join(map(str, sorted({counts[0], counts[-1]}))) if counts else None
 
     def text(self) -> str | None:
         """Return the checks as text, or None if there is nothing to show.
 
-        If there are more than FEW checks, the text says how many checks hold and shows the check
-        that is closest to failing.
+        If there are more than FEW checks, the text counts those that hold, and shows the check that
+        fails by the most or, if all checks hold, the one that is closest to failing.
         """
         known = [check for check in self.checks if check.holds is not None]
         if self.ours or not self.checks:
@@ -166,8 +163,9 @@ class Outcome:
             shown = "; ".join(f"{c.name}: {c.text}" if c.name else c.text for c in self.checks)
         elif known:
             least = min(known, key=lambda check: check.margin)
-            held = sum(bool(check.holds) for check in known)
-            shown = f"{held} of {len(known)} hold; closest to failing: {least.name}: {least.text}"
+            held = f"{sum(bool(check.holds) for check in known)} of {len(known)} hold"
+            which = "closest to failing" if least.holds else "fails by the most"
+            shown = f"{held}; {which}: {least.name}: {least.text}"
         else:
             shown = f"{len(self.checks)} checks, each on a single seed"
         lack = ", ".join(sorted(self.unscored))

@@ -1,6 +1,6 @@
 """The data of the report's interactive learning curves, in a compact form."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ def keys(config: Config) -> list[RunKey]:
     return run_table(config, [name for name in CURVES if name in config.figures], beside=True)
 
 
-def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:
+def payload(runs: pd.DataFrame | None, config: Config, present: Iterable[RunKey]) -> dict[str, Any]:
     """Return the data for the chart's script.
 
     Each entry of `cells` is the learning curve of the runs that differ only in the seed:
@@ -42,11 +42,18 @@ def payload(runs: pd.DataFrame | None, config: Config) -> dict[str, Any]:
     and `ours` marks the reference. With more than `bands` curves, only the reference has a band.
 
     runs: the rows of `ngt.runs.table.read_keys`.
+    present: the keys of the complete runs, including runs without an evaluation.
     """
     # Methods are in the order of the figures. Methods drawn for comparison (`beside`) come last.
     methods = list(dict.fromkeys([*_values(config, "methods"), *_values(config, "beside")]))
     steps: list[list[int]] = []
-    cells = [_cell(rows, config, cell, steps) for cell, rows in _cells(runs, set(keys(config)))]
+    shown = set(keys(config))
+    if runs is not None:
+        runs = curves.usable(runs)
+        runs = curves.counted(
+            runs, curves.unevaluated(runs, sorted(shown.intersection(present)), ())
+        )
+    cells = [_cell(rows, config, cell, steps) for cell, rows in _cells(runs, shown)]
     cells.sort(key=lambda cell: methods.index(cell["method"]))
     drawn = {cell["env"] for cell in cells}
     unscored = unscored_envs(runs)
@@ -99,7 +106,6 @@ def _cells(
     if runs is None:
         return
     cells = {(k.env, k.method, k.mode, k.rate, k.demos) for k in shown}
-    runs = curves.usable(runs)
     for cell, rows in runs.assign(score=curves.shown(runs)).groupby(curves.CELL, sort=False):
         if cell in cells:
             yield cell, rows

@@ -12,7 +12,9 @@ from ngt.settings.config import Config
 from ngt.settings.load import load
 from ngt.settings.resolve import method_label
 from ngt.text import amount
+from paper.claims.envs import SIXTH
 from paper.drawing.table import Cell
+from paper.numbers.coverage import caution
 from paper.numbers.statistics import Estimate, reference
 from paper.register import MAIN
 from paper.tables.claims import about_machines
@@ -36,6 +38,20 @@ def estimate(row: Row, key: str) -> Estimate | None:
     return Estimate(*(float(x) if isinstance(x, int | float) else float("nan") for x in ends))
 
 
+def side(chance: Estimate) -> str:
+    """Return on which side of 0.5 the interval of a P(reference > method) lies.
+
+    Return "above", "below", or "neither" if the interval includes 0.5 or is missing. Return "no
+    width" if its ends are equal. This happens, whatever the number of seeds, if all runs of one
+    method score higher than all runs of the other, so it does not show how certain the order is.
+    """
+    if math.isnan(chance.low):
+        return "neither"
+    if chance.low == chance.high != 0.5:
+        return "no width"
+    return "above" if chance.low > 0.5 else "below" if chance.high < 0.5 else "neither"
+
+
 def sentences(
     config: Config, runs: Runs, aggregates: Sequence[Row], claims: Sequence[Row], gaps: int
 ) -> Iterator[str]:
@@ -51,9 +67,9 @@ def sentences(
     means = {method: mean for method, row in rows.items() if (mean := estimate(row, "iqm"))}
     if label in means:
         yield _rank(label, means, "complete" if runs.absent else "all")
-        yield from _pairs(label, rows)
+        yield from _pairs(config, label, rows)
     else:
-        yield f"There are no aggregates over tasks, so {label or 'no method'} has no rank here."
+        yield f"There is no aggregate over tasks of {label or 'a reference'}, so it has no rank."
     if claims:
         yield _claims(claims)
     yield _lacks(config, runs, gaps)
@@ -78,7 +94,7 @@ def _differs(config: Config, runs: Runs) -> Iterator[str]:
     if config.scale == paper.scale or main not in config.figures:
         return
     here = {key.env for key in set(run_table(config, MAIN)) & set(runs.records)}
-    absent = [env for env in paper.figures[main].envs if env not in here]
+    absent = [env for env in paper.figures[main].envs if env not in {*here, SIXTH}]
     verb = "has" if len(absent) == 1 else "have"
     text = f"Of the paper's envs, {listed(absent)} {verb} no runs here. " if absent else ""
     yield (
@@ -100,22 +116,31 @@ def _rank(label: str, means: Mapping[str, Estimate], tasks: str) -> str:
     return text
 
 
-def _pairs(label: str, rows: Mapping[str, Row]) -> Iterator[str]:
-    """Yield a sentence that compares the reference method, `label`, with each other method."""
-    groups: dict[str, list[str]] = {"above": [], "below": [], "not told apart from": []}
+def _pairs(config: Config, label: str, rows: Mapping[str, Row]) -> Iterator[str]:
+    """Yield sentences that compare the reference method, `label`, with each other method."""
+    groups: dict[str, list[str]] = {"above": [], "below": [], "neither": [], "no width": []}
     for method, row in rows.items():
-        if (chance := estimate(row, "better")) is None:
-            continue
-        unknown = math.isnan(chance.low)
-        side = "above" if not unknown and chance.low > 0.5 else "not told apart from"
-        side = "below" if not unknown and chance.high < 0.5 else side
-        groups[side].append(f"{method} ({chance})")
-    parts = [f"{side} 0.5 for {', '.join(found)}" for side, found in groups.items() if found]
+        if chance := estimate(row, "better"):
+            groups[side(chance)].append(f"{method} ({chance})")
+    apart = groups.pop("no width")
+    words = {"neither": "not told apart from"}
+    parts = [f"{words.get(k, k)} 0.5 for {', '.join(some)}" for k, some in groups.items() if some]
     if parts:
         yield (
             f"The probability that a run of {label} scores higher than another method's run on the "
-            f"same task, with its whole 95% interval, is {'; '.join(parts)}. The claims below "
-            f"compare interquartile means instead, so the two can differ."
+            f"same task, with its whole 95% interval, is {'; '.join(parts)}."
+        )
+    if apart:
+        yield (
+            f"The interval has no width, and so does not show how certain the order is, for "
+            f"{', '.join(apart)}. This happens if, on each task, all runs of one method score "
+            f"higher than all runs of the other."
+        )
+    if (parts or apart) and (plan := config.figures.get(MAIN[0])):
+        yield caution([len(plan.seeds)], "P", tasks=len(plan.envs) * len(plan.demos))
+        yield (
+            "The claims below compare interquartile means instead, so that they can differ from "
+            "these probabilities."
         )
 
 

@@ -19,9 +19,9 @@ from ngt.runs.provenance import provenance
 from ngt.runs.status import COMPLETE
 from ngt.runs.table import Runs, unscored_envs
 from ngt.settings.config import Config
-from ngt.settings.resolve import method_label
+from ngt.settings.resolve import method_label, resolve_expert
 from paper.claims.verdicts import FEW
-from paper.document.findings import UNDECIDED, estimate
+from paper.document.findings import UNDECIDED, estimate, side
 from paper.document.report import Item, about
 from paper.drawing.table import Cell, Table
 from paper.drawing.tex import escape
@@ -114,11 +114,23 @@ def of_scale(config: Config) -> dict[str, Any]:
         "EvalEvery": f"{config.train.eval_every:,}",
         "EvalEpisodes": config.train.eval_episodes,
         "ExpertEpisodes": config.expert.episodes,
+        "ExpertPolicy": _expert_policy(config),
         "Reps": config.statistics.reps,
         "Coverage": caution(
             seeds, "mean", "IQM", "P", tasks=sum(len(p.envs) * len(p.demos) for p in plans)
         ),
     }
+
+
+def _expert_policy(config: Config) -> str:
+    """Return the words for the policy that is recorded as an env's expert."""
+    words = {"best": "The policy of its best evaluation", "last": "Its last policy"}
+    found: dict[str, list[str]] = {}
+    for env in envs(config):
+        found.setdefault(resolve_expert(config, env).train.keep, []).append(env)
+    if len(found) == 1:
+        return words[next(iter(found))]
+    return " or ".join(f"{words[keep]} ({listed(names)})" for keep, names in found.items())
 
 
 def of_runs(runs: Runs) -> dict[str, Any]:
@@ -162,6 +174,7 @@ def of_aggregates(rows: Sequence[Row], config: Config) -> dict[str, Any]:
     best = max(means, key=lambda name: means[name].value, default="")
     chances = [chance for r in others if (chance := estimate(r, "better"))]
     known = best and any(not math.isnan(chance.low) for chance in chances)
+    sides = Counter(map(side, chances))
     return {
         "ReferenceLabel": label,
         "ReferenceIqm": mine or "",
@@ -171,8 +184,9 @@ def of_aggregates(rows: Sequence[Row], config: Config) -> dict[str, Any]:
         "HigherMethods": sum(mean.value > mine.value for mean in means.values() if mine),
         "BestMethod": best,
         "BestIqm": means.get(best, ""),
-        "ReferenceBetter": sum(chance.low > 0.5 for chance in chances) if known else "",
-        "ReferenceWorse": sum(chance.high < 0.5 for chance in chances) if known else "",
+        "ReferenceBetter": sides["above"] if known else "",
+        "ReferenceWorse": sides["below"] if known else "",
+        "ReferenceNoWidth": sides["no width"] or "",
     }
 
 

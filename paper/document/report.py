@@ -235,7 +235,7 @@ def _content(config: Config, found: Sequence[Item], runs: Runs) -> dict[str, Any
         "tables": [item for item in rest if item.artefact.name in TABLES],
         "of_runs": tables,
         "partial": len(runs.absent),
-        "curves": _script(report_curves.payload(runs.rows, config)),
+        "curves": _script(report_curves.payload(runs.rows, config, runs.records)),
         "points": report_curves.POINTS,
         "bands": BANDS,
         "mark": lambda text: VERDICTS.get(str(text).lower(), "none"),

@@ -212,13 +212,15 @@ def warnings(
     if unscored_envs(runs):
         text = " ".join(statistics.unscored(runs))
         notes.append(Note(f"{text} Panels there show returns.", alert=True))
-    diverged = len(runs.loc[runs["status"] == "diverged", curves.AXES].drop_duplicates())
-    if diverged or silent:
+    rows = runs.loc[runs["status"] == "diverged", curves.AXES].drop_duplicates()
+    known = {RunKey(*row) for row in rows.itertuples(index=False, name=None)}
+    diverged = len(known.union(silent))
+    if diverged:
         counts = "counts" if len(silent) == 1 else "count"
-        early = f"; {len(silent)} of them had no evaluation yet and {counts} nowhere"
+        early = f"; {len(silent)} of them had no evaluation yet and {counts} as a random policy"
         notes.append(
             Note(
-                f"×: {diverged + len(silent)} of {total} runs diverged; after that, a run counts "
+                f"×: {diverged} of {total} runs diverged; after that, a run counts "
                 f"with its last value{early * bool(silent)}."
             )
         )

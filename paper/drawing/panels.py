@@ -256,14 +256,16 @@ class Panel:
         A key is the line's look, and True for a point above. Lines within the limits are left out.
         """
         worst: dict[tuple[Look, bool], tuple[float, float]] = {}
+        far: dict[tuple[Look, bool], float] = {}
         levels = [
             (look, np.full(2, steps * (0.95 - 0.05 * i)), y)
             for i, (look, y) in enumerate(self.levels)
         ]
         for look, x, y in [*self.lines, *levels]:
             for above, at in ((False, int(np.nanargmin(y))), (True, int(np.nanargmax(y)))):
-                past = y[at] > high if above else y[at] < low
-                if past and abs(y[at]) > abs(worst.get((look, above), (0.0, 0.0))[1]):
+                past = float(y[at] - high if above else low - y[at])
+                if past > far.get((look, above), 0.0):
+                    far[look, above] = past
                     worst[look, above] = (float(x[at]), float(y[at]))
         return worst
 

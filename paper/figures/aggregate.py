@@ -61,6 +61,8 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     style.letters((first, gap, better, below))
     for axes in () if a.scores.tasks else (first, gap, better, below):
         _say(axes, ABSENT[config.records] if absent else "no scores")
+    if a.scores.tasks and a.reference not in a.methods:
+        _say(better, f"{a.label}: {ABSENT[config.records]}")
     handles = [
         Line2D([], [], **looks[m].line, marker=looks[m].marker, label=method_label(config, m))
         for m in a.methods
@@ -144,10 +146,12 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
 
 def reading(a: Aggregates) -> Note:
     """Return a note that explains how to read the figure."""
-    bands = "bands" if len(a.methods) <= BANDS else f"{a.label}'s band"
+    bands = " and bands"
+    if len(a.methods) > BANDS:
+        bands = f" and {a.label}'s band" if a.reference in a.methods else ""
     ends = (
-        f"Bars and {bands}: intervals. The coverage stated below is that of the bars. Where a "
-        "point has no bar, the interval is narrower than the point. "
+        f"Bars{bands}: intervals. The coverage stated below is that of the bars. Where a "
+        "point has no bar, the interval is narrower than the point, or has no width (P of 0 or 1). "
     )
     return Note(
         "Top: one value per method over all tasks. Bottom: performance profiles. "

@@ -123,6 +123,7 @@ class CurveFigure:
         series, laid = self.series(config, self.name), grid(plan, self.measures)
         runs = curves.usable(runs)
         silent = curves.unevaluated(runs, table, absent)
+        runs = curves.counted(runs, silent)
         figure, rows = _empty(config, laid, runs, len(series))
         every = [panel for row in rows for panel in row]
         measures = list(dict.fromkeys(panel.place.measure for panel in every))

@@ -82,6 +82,7 @@ def _learned_boxes(params: PotentialConfig) -> dict[str, Box]:
     """Return the boxes of the nets, the potential, the loss and the reward."""
     net = f"{widths(params.hidden)}, LeakyReLU {params.leak:g}"
     norm = ("spectral norm",) if params.spectral_norm else ()
+    penalty = (f"+ {params.penalty:g} × gradient penalty",) if params.penalty else ()
     return {
         "predictor": Box(NETS, UPPER, 1.68, 0.62, "trained", (r"predictor $f_\xi$", net, *norm)),
         "prior": Box(
@@ -110,6 +111,7 @@ def _learned_boxes(params: PotentialConfig) -> dict[str, Box]:
                 "loss",
                 r"$L(\xi) = \mathbb{E}_{\mathrm{expert}}\,[h_\xi(x)]$",
                 r"$-\ \mathbb{E}_{\mathrm{agent}}\,[h_\xi(x)]$",
+                *penalty,
             ),
         ),
         "reward": Box(

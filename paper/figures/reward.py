@@ -25,7 +25,14 @@ from paper.register import POTENTIAL
 from paper.words import ABSENT
 
 NAME = "main_figure"  # the entry of the config's `figures` whose runs are shown
-MEASURES = dict(zip(LOGGED, (("AUC of the reward", 0.5), ("rank correlation", 0.0)), strict=True))
+# The label of each measure, its value without information, and its range.
+MEASURES = dict(
+    zip(
+        LOGGED,
+        (("AUC of the reward", 0.5, (0.0, 1.0)), ("rank correlation", 0.0, (-1.0, 1.0))),
+        strict=True,
+    )
+)
 TITLES = dict(zip(LOGGED, ("Expert against agent", "Learned against own reward"), strict=True))
 ANGLE, VELOCITY = "angle (0: upright)", "velocity"
 POTENTIAL_LABEL = "potential h at action 0"
@@ -52,8 +59,8 @@ def draw(
     ]
     looks = style.looks(logged)
     scale, word = curves.unit(float(runs["step"].max()))
-    for axes, (column, (label, none)) in zip(panels[:, 0], MEASURES.items(), strict=True):
-        _diagnostic(axes, runs, column, looks)
+    for axes, (column, (label, none, ends)) in zip(panels[:, 0], MEASURES.items(), strict=True):
+        _diagnostic(axes, runs, column, looks, ends)
         axes.axhline(none, **EVEN)
         axes.set(ylabel=label, title=TITLES[column])
         axes.set_xlim(0, float(runs["step"].max()))
@@ -71,19 +78,25 @@ def draw(
         Line2D([], [], **EXPERT, label="expert"),
         Line2D([], [], **AGENT | {"markersize": 5.0}, label="agent"),
     ]
-    style.footer(figure, handles, _notes(config, methods, logged, absent, maps))
+    style.footer(figure, handles, _notes(config, runs, logged, absent, maps))
     return figure
 
 
-def _diagnostic(axes: Axes, runs: pd.DataFrame, column: str, looks: dict[str, Look]) -> None:
+def _diagnostic(
+    axes: Axes,
+    runs: pd.DataFrame,
+    column: str,
+    looks: dict[str, Look],
+    ends: tuple[float, float],
+) -> None:
     """Draw a line per method: the mean of a column over all its runs."""
     for method, look in looks.items():
         means = runs[runs["method"] == method].groupby("step")[column].mean().dropna()
         axes.plot(means.index, means, **look.line, linewidth=1.1)
     if runs[column].isna().all():
         middle: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "va": "center"}
-        axes.text(0.5, 0.7, "not in these records", **middle, color=style.ALERT, fontsize=6.5)
-        axes.set_ylim(-1.0, 1.0)
+        axes.text(0.5, 0.7, "not logged", **middle, color=style.ALERT, fontsize=6.5)
+        axes.set_ylim(*ends)
 
 
 def _maps(figure: Figure, panels: Any, maps: Maps) -> None:
@@ -118,11 +131,17 @@ def panel(axes: Axes, maps: Maps, number: int) -> QuadMesh:
 
 
 def _notes(
-    config: Config, methods: list[str], logged: list[str], absent: Sequence[RunKey], maps: Maps
+    config: Config, runs: pd.DataFrame, logged: list[str], absent: Sequence[RunKey], maps: Maps
 ) -> list[Note]:
     """Return notes that explain how to read the panels."""
-    others = ", ".join(method_label(config, m) for m in methods if m not in logged)
-    lack = f" No reward is learned by, or logged for: {others}." if others else ""
+    here, methods = set(runs["method"]), config.figures[NAME].methods
+    without, gone = (
+        ", ".join(
+            method_label(config, m) for m in methods if m not in logged and (m in here) == ran
+        )
+        for ran in (True, False)
+    )
+    lack = f" No reward is learned by, or logged for: {without}." if without else ""
     episodes, rate = potential.EPISODES, potential.RATE
     notes = [
         Note(
@@ -140,7 +159,9 @@ def _notes(
     ]
     if absent:
         lack = ABSENT[config.records]
-        notes.append(Note(f"PARTIAL: {len(absent)} runs are {lack}.", alert=True))
+        text = f"PARTIAL: {len(absent)} runs are {lack}."
+        text += f" Methods without any run: {gone}." if gone else ""
+        notes.append(Note(text, alert=True))
     return notes
 
 

@@ -15,6 +15,7 @@ from paper.numbers.curves import AXES
 from paper.numbers.scores import final_scores
 from paper.numbers.statistics import reference
 from paper.register import embeddings, one_method, one_rate
+from paper.words import show
 
 # ---------------------------------------------------------------- lines
 
@@ -86,13 +87,14 @@ def spread(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], config: Co
         scores = final_scores(runs, config.window)["score"]
         if len(scores):
             name = f"{one.label}, " if len(here) > 1 else ""
-            std = f"{scores.std(ddof=1):.2f}" if len(scores) > 1 else "none"
+            mean, low, high = (show(float(x)) for x in (scores.mean(), scores.min(), scores.max()))
+            std = show(float(scores.std(ddof=1))) if len(scores) > 1 else "none"
             what = "scores" if place.measure == SCORE else "returns"
             parts.append(
-                f"{name}n~=~{len(scores)} final {what}: mean~{scores.mean():.2f}, std~{std}, "
-                f"min~{scores.min():.2f}, max~{scores.max():.2f}"
+                f"{name}n~=~{len(scores)} final {what}: mean~{mean}, std~{std}, "
+                f"min~{low}, max~{high}"
             )
-    return ("; ".join(parts).replace("-", "−"), style.GREY) if parts else None
+    return ("; ".join(parts), style.GREY) if parts else None
 
 
 def inverted(place: Place, here: Sequence[tuple[Series, pd.DataFrame]], _: Config) -> Remark:

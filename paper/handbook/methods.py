@@ -139,9 +139,10 @@ def facts(config: Config, name: str, cls: Any) -> dict[str, str]:
     formed = "when the step is taken" if stored else "when a batch is drawn"
     general = "(s, a), (s, s') or (s)" if uses(cls, "inputs", "input") else None
     fitted = "the policy" if cls.offline else "the critic" if implicit else None
+    before = "a reward, before the run" if uses(cls, "descend") else "nothing"
     return {
         "env": "none" if cls.offline else "stepped",
-        "learned": fitted or ("a reward" if cls.learns else "nothing"),
+        "learned": fitted or ("a reward" if cls.learns else before),
         "reward formed": "never" if fitted else formed,
         "demonstrations": (", ".join(demos) or "none") + kept,
         "input": general or ("(s, a)" if drawn else "none"),
@@ -192,21 +193,24 @@ def settings(config: Config, name: str, cls: Any, envs: Sequence[str]) -> list[S
         value = {env: changes[key][0] for env, changes in agent.items() if key in changes}
         meaning = next(changes[key][1] for changes in agent.values() if key in changes)
         same = len(value) == len(agent) and len(set(value.values())) == 1
-        text = _show(next(iter(value.values()))) if same else _values(None, value)
+        text = _show(next(iter(value.values()))) if same else ", ".join(_on(value))
         rows.append(Setting(key, text, escape(meaning)))
     return rows
 
 
 def _values(general: Any, on: dict[str, Any]) -> str:
-    parts = [] if general is None else [_show(general)]
-    return ", ".join(
-        parts + [f"{_show(value)} on {env}" for env, value in on.items() if value != general]
-    )
+    return ", ".join([_show(general), *_on({e: v for e, v in on.items() if v != general})])
+
+
+def _on(values: dict[str, Any]) -> list[str]:
+    return [f"{_show(value)} on {env}" for env, value in values.items()]
 
 
 def _show(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"`[{', '.join(str(v) for v in value)}]`"
+    if value is None:
+        return "`null`"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     text = f"{value:g}".replace("e-0", "e-") if isinstance(value, float) else value
@@ -278,12 +282,12 @@ def section(config: Config, name: str, before: dict[str, Any]) -> Iterator[str]:
     envs = list(dict.fromkeys((*config.figures["main_figure"].envs, *config.methods[name].envs)))
     rows = settings(config, name, cls, envs)
     kin = next((n for n, c in before.items() if c.Config is cls.Config), None)
-    if kin is not None:
+    if not rows:
+        yield "Settings: none.\n"
+    elif kin is not None:
         known = settings(config, kin, cls, envs)
         rows = [row for row in rows if row not in known]
         yield f"Settings: those of {link(config, kin)}{', except' if rows else '.'}\n"
-    elif not rows:
-        yield "Settings: none.\n"
     if rows:
         cells = [(f"`{row.name}`", row.value, row.meaning) for row in rows]
         yield markdown([("setting", "value", "meaning"), *cells])

@@ -7,6 +7,7 @@ other values are in `paper.claims`.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HEAD = ("what", "printed", "the authors' code", "ours", "printed and ours", "the other reading")
 
 UNITS = """\
-The last column gives the argument of the `--set` option that selects the other reading. "Silent"
-means that the paper says nothing about the choice. "Backbone" is
+The last column gives the argument of the `--set` option that selects the other reading, quoted for
+a shell. "Silent" means that the paper says nothing about the choice. "Backbone" is
 lionelblonde/sac-td3-cudagraphs-pytorch, the public code that is closest to the paper's agent.
 "Release" is lionelblonde/ngt, which is later than the paper. `hyperparameter_table` has the same
 columns for every setting, and `readings_figure` shows the effect of some choices.
@@ -58,7 +59,7 @@ class Reading:
 
     def row(self, config: Config) -> tuple[str, ...]:
         """Return the table's row for this point."""
-        other = f"`{self.other}`" if "=" in self.other else self.other
+        other = f"`{shlex.quote(self.other)}`" if "=" in self.other else self.other
         return (self.what, self.printed, self.code, self.ours(config), self.agreement, other)
 
 
@@ -170,7 +171,7 @@ def of_setting(config: Config, stated: Stated) -> tuple[str, ...]:
     """Return the table's row for a setting."""
     values, agreements = zip(*ours(config, stated), strict=True)
     agreement = "; ".join(dict.fromkeys(agreements))
-    code, other = stated.code or "–", f"`{stated.other}`"
+    code, other = stated.code or "–", f"`{shlex.quote(stated.other)}`"
     return (stated.name, stated.printed, code, "; ".join(values), agreement, other)
 
 

@@ -1,6 +1,7 @@
 """Learning curves over env steps: the mean and spread of runs that differ only in the seed."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import NamedTuple
 
 import numpy as np
@@ -8,11 +9,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ngt.errors import UserError
+from ngt.runs.folder import VALUES
 from ngt.runs.keys import RunKey
 from ngt.runs.table import unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import load_model, model_params
-from paper.numbers.scores import final_scores
+from paper.numbers.scores import UNEVALUATED, final_scores
 
 AXES = ["env", "method", "mode", "rate", "demos", "seed"]  # columns that identify a run
 
@@ -118,6 +120,31 @@ def unevaluated(
     rows = runs[AXES].drop_duplicates().itertuples(index=False, name=None)
     gone = {RunKey(*row) for row in rows}.union(absent)
     return [key for key in keys if key not in gone]
+
+
+def counted(runs: pd.DataFrame, silent: Iterable[RunKey]) -> pd.DataFrame:
+    """Add a row for each run that diverged before its first evaluation.
+
+    Such a run counts as a random policy, as it does in tables. Its row is at the first step of the
+    other seeds' evaluations, or of the other runs on the env if no seed has an evaluation. A run is
+    left out if no run on its env has an evaluation, because its panel then has no axes.
+
+    silent: the keys that `unevaluated` returns.
+    """
+    added = []
+    for key in silent:
+        on_env = runs[runs["env"] == key.env]
+        if on_env.empty:
+            continue
+        seeds = on_env[(on_env[CELL] == [getattr(key, name) for name in CELL]).all(axis=1)]
+        row = (on_env if seeds.empty else seeds).nsmallest(1, "step")
+        score = float("nan") if key.env in unscored_envs(runs) else UNEVALUATED
+        nothing = dict.fromkeys((*VALUES, "pack"), float("nan"))
+        known = {"return": row["random"], "score": score, "status": "diverged"}
+        added.append(row.assign(**nothing | asdict(key) | known))
+    out = pd.concat([runs, *added], ignore_index=True)
+    out.attrs = runs.attrs
+    return out
 
 
 def reference(runs: pd.DataFrame, env: str) -> tuple[float, float] | None:

@@ -1,10 +1,12 @@
 """Final scores, from which all tables, aggregates and verdicts on claims are computed.
 
 A score is a normalised return, computed by `ngt.runs.table.as_rows`: 0 for a random policy, 1 for
-the expert. For runs without an evaluation, `final` in paper/numbers/statistics.py sets the score.
+the expert. A run that diverged before its first evaluation has the score UNEVALUATED.
 """
 
 import pandas as pd
+
+UNEVALUATED = 0.0  # the score of a random policy
 
 
 def final_scores(runs: pd.DataFrame, window: int, column: str = "score") -> pd.DataFrame:

@@ -24,12 +24,11 @@ from ngt.runs.keys import RunKey
 from ngt.runs.table import unscored_envs
 from ngt.settings.config import Config
 from paper.numbers.curves import AXES, usable
-from paper.numbers.scores import final_scores
+from paper.numbers.scores import UNEVALUATED, final_scores
 from paper.register import MAIN
 from paper.words import show
 
 OURS = "ngt"  # the method that the paper introduces and makes claims about
-UNEVALUATED = 0.0  # a run that diverged before an evaluation gets the score of a random policy
 
 Array = NDArray[np.float64]
 Task = tuple[str, int]  # env and number of demonstrations

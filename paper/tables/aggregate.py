@@ -95,9 +95,9 @@ class Aggregates:
     def better(self, method: str, scores: Scores, group: str = "all") -> Estimate | None:
         """Return the probability that a run of the reference method beats a run of `method`.
 
-        Return None if `method` is the reference method.
+        Return None if `method` is the reference method, or if the reference method has no run.
         """
-        if method == self.reference:
+        if method == self.reference or self.reference not in scores.of:
             return None
         return self.beats(self.reference, method, scores, group)
 
@@ -124,7 +124,7 @@ class Aggregates:
 def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Aggregates:
     """Compute and return the scores of the main figure's runs.
 
-    Raise UserError if the reference method has no run.
+    Raise UserError if the reference method has no run, except with published records.
 
     runs: the rows that `ngt.runs.table.read_runs` returned.
     absent: the keys of missing runs.
@@ -139,9 +139,7 @@ def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Agg
         final = statistics.final(runs, present, config.window)
         scores = statistics.gather(scored, final, FIGURE, none_is_fine=published)
     reference = statistics.reference(config)
-    if published and reference not in scores.of:
-        scores = statistics.nothing(present, seeds)
-    elif reference not in scores.of:
+    if reference not in scores.of and not published:
         raise UserError(
             f"figures.{FIGURE}.methods: {reference}, with which all others are compared, has no "
             f"run; train it, or choose another as statistics.reference"
@@ -171,7 +169,9 @@ def notes(a: Aggregates) -> list[Note]:
         text += (
             f"All intervals are 95%: a t interval for the gap, which is a mean; a stratified "
             f"bootstrap over seeds within each task ({a.config.statistics.reps} repetitions) for "
-            f"the IQM and P. "
+            f"the IQM and P. If all runs of one method score higher than all runs of the other, "
+            f"P is 0 or 1, and its interval has no width, so that it does not show how certain P "
+            f"is. "
             f"{coverage.caution([n], 'mean', 'IQM', 'P', tasks=tasks)}"
         )
     else:
@@ -185,14 +185,16 @@ def notes(a: Aggregates) -> list[Note]:
         runs = "1 run is" if len(a.absent) == 1 else f"{len(a.absent)} runs are"
         text = f"PARTIAL: {runs} {ABSENT[a.config.records]}."
         if not tasks and not a.unscored:
-            text += f" No aggregates: they need all runs of some task, and runs of {a.label}."
+            text += " No aggregates: they need all runs of some task."
+        elif a.reference not in a.scores.of:
+            text += f" No P, since {a.label} has no run."
         if a.scores.silent:
             labels = ", ".join(method_label(a.config, m) for m in a.scores.silent)
             text += f" Methods without any run: {labels}."
         out.append(Note(text, alert=True))
     if a.scores.left_out:
         left_out = ", ".join(f"{env} with {k}" for env, k in a.scores.left_out)
-        text = f"Tasks left out for all methods, since some method has no run there: {left_out}."
+        text = f"Tasks left out for all methods, since some method lacks a run there: {left_out}."
         out.append(Note(text, alert=bool(a.absent)))
     return out
 

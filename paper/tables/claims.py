@@ -165,7 +165,10 @@ def notes(e: Evidence, found: Sequence[tuple[Claim, Outcome]]) -> list[str]:
 
 def many(found: Sequence[tuple[Claim, Outcome]]) -> str:
     """Return a note on how many rules are judged together, and how often their checks can err."""
-    checks = sum(len(outcome.checks) for _, outcome in found if outcome.decides)
+    judged = ("reproduced", "partly", "not reproduced", "exceeds")
+    checks = sum(len(outcome.checks) for _, outcome in found if outcome.verdict in judged)
+    if not checks:
+        return f"{len(found)} rules are judged at once. None of them has a verdict from its checks."
     return (
         f"{len(found)} rules are judged at once, with {checks} checks behind their verdicts and "
         f"no correction for multiple comparisons. Each check can err: if all true values were "

@@ -61,7 +61,7 @@ def make(config: Config, layout: Layout, options: Options) -> Made:
         f"steps, as the paper reports it. last fifth: the rate over the last "
         f"{speed.STRETCH:.0%} of the run. Evaluations are left out. {repeats}",
         "paper: one NVIDIA RTX 4090, at 200,000 env steps. Rates on different machines cannot be "
-        f"compared; the ratios to {label} can.",
+        "compared.",
     ]
     marks = [f"PARTIAL: {len(absent)} runs are {ABSENT[config.records]}."] if absent else []
     return Made(Table("Speed of training", columns, rows, notes, marks))

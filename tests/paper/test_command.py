@@ -198,13 +198,14 @@ def test_a_foreign_run_is_named(study: Any, fill: Callable[..., None], capsys: A
         (["--set", "figures.main_figure.rates=[10, 20]"], "figures.main_figure.rates"),
         (["--results", "nowhere"], "missing"),
         (["--records", "scales"], "scales"),
-        (["--out", "scales"], "scales: can't be written"),
+        (["--out", "folder.pdf"], "folder.pdf: can't be written"),
     ],
 )
 def test_mistakes(
     study: Any, fill: Callable[..., None], capsys: Any, arguments: list[str], text: str
 ) -> None:
     fill(study)
+    Path("folder.pdf").mkdir()
     if arguments[0] == "--set":
         arguments = [*arguments, "--allow-partial"]
     assert text in mistake(capsys, *arguments)
@@ -257,7 +258,14 @@ def test_without_arguments_it_lists_every_artefact(capsys: Any) -> None:
         (["main_figur"], "paper", "did you mean main_figure"),
         (["--scale", "quick"], "paper", "NAME"),
         (["main_table", "--png", "t.png"], "main_table", "--png: main_table is not a figure"),
-        (["main_table", "--out", "t.txt"], "main_table", "--out: found t.txt"),
+        (["main_table", "--out", "t.txt"], "main_table", "--out: found t.txt; the file name must"),
+        (["main_figure", "--out", "a.svg"], "main_figure", "must end in .pdf"),
+        (
+            ["main_figure", "--png", "a.jpg"],
+            "main_figure",
+            "--png: found a.jpg; the file name must",
+        ),
+        (["report", "--out", "a.htm"], "report", "must end in .html"),
     ],
 )
 def test_mistakes_in_what_is_asked_for(

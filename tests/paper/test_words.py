@@ -22,6 +22,7 @@ def test_lists_read_as_prose(values: list[object], text: str) -> None:
 def test_values_have_a_real_minus_sign_or_a_dash(value: str | float | None, text: str) -> None:
     assert show(value) == text
     assert show(-1.26, "{:.1f}") == "−1.3"
+    assert (show(-0.004), show(-0.0, "{:.1f}"), show(-1e-9, "{:g}")) == ("0.00", "0.0", "−1e-09")
 
 
 def test_truth_in_words() -> None:

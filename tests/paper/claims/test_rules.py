@@ -175,7 +175,7 @@ def test_a_claim_of_many_parts_can_hold_in_some(judged: Make) -> None:
     assert found.verdict == "partly"
     assert (
         found.text()
-        == "17 of 18 hold; closest to failing: Ant-v4, 4 demonstrations: 0.65 [0.65, 0.65]"
+        == "17 of 18 hold; fails by the most: Ant-v4, 4 demonstrations: 0.65 [0.65, 0.65]"
     )
     assert len(found.keys) == 72
 
@@ -197,6 +197,8 @@ def test_a_difference_is_written_out(judged: Make) -> None:
     assert check.text.startswith("0.80 − 0.50 = 0.30 [")
     down = judged(WORSE, minus(0.3, of="ngt-kaiming"), VARIANT)
     assert down.checks[0].text.startswith("0.50 − 0.80 = −0.30 [")
+    lost = judged(AHEAD, lambda key: minus(0.3)(key) - 0.8, PAIR).checks[0]
+    assert lost.text.startswith("0.00 − (−0.30) = 0.30 [")
 
 
 def test_runs_that_never_had_a_score_are_neither_alike_nor_as_good(
@@ -305,7 +307,7 @@ def test_all_checks_of_several_rules_or_none(judged: Make, make_evidence: Make) 
     found = judged(rule, lambda key: 0.2 if key.demos == 1 else score(key), NGT, bc)
     assert found.verdict == "not reproduced", "a joint rule must not hold partly"
     name = "Ant-v4, 1 demonstration: 0.20 [0.20, 0.20]"
-    assert found.text() == f"5 of 6 hold; closest to failing: {name}"
+    assert found.text() == f"5 of 6 hold; fails by the most: {name}"
     assert judged(rule, score, NGT).verdict == "not run at this scale", "one rule has no runs"
     assert rule.judge(make_evidence({})).verdict == "not run at this scale"
 

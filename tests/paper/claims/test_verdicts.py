@@ -141,7 +141,9 @@ def test_what_is_shown() -> None:
     c, unknown = Check("c", "3", 0.2), Check("d", "4", math.nan)
     assert Outcome([Check("", "1", 0.1)], True).text() == "1"
     assert Outcome([a, b, c], True).text() == "a: 1; b: 2; c: 3"
-    assert Outcome([a, b, c, unknown], True).text() == "2 of 3 hold; closest to failing: b: 2"
+    assert Outcome([a, b, c, unknown], True).text() == "2 of 3 hold; fails by the most: b: 2"
+    whole = Outcome([a, c, c, a._replace(margin=0.05)], True).text()
+    assert whole == "4 of 4 hold; closest to failing: a: 1"
     assert Outcome([unknown] * 4, True).text() == "4 checks, each on a single seed"
     assert Outcome([a], True, ours="x", on="cpu").text() == "x (cpu)"
     assert Outcome([], False).text() is None

@@ -21,7 +21,8 @@ Make = Callable[..., Any]
 def data(study: Any) -> dict[str, Any]:
     keys = report_curves.keys(study.config)
     runs = read_keys(study.layout, study.config, keys, "figures", allow_partial=True)
-    made: dict[str, Any] = json.loads(json.dumps(payload(runs.rows, study.config), allow_nan=False))
+    content = payload(runs.rows, study.config, runs.records)
+    made: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
     return made
 
 
@@ -51,6 +52,16 @@ def test_one_seed_has_no_spread_and_a_diverged_run_its_end(make_study: Make) -> 
     ngt, bc = data(study)["cells"]
     assert ngt["std"] is None and ngt["diverged"] == [[20_000, 2500]]
     assert bc["std"] is None and bc["diverged"] == [[None, 7500]]
+
+
+def test_a_run_that_diverged_before_an_evaluation_counts_as_a_random_policy(
+    make_study: Make,
+) -> None:
+    study = make_study(window=1, methods=["ngt"], demos=[1], seeds=[0, 1])
+    study.write(study.key("ngt"), [0.5, 0.25])
+    study.write(study.key("ngt", seed=1), [], diverged=True)
+    (ngt,) = data(study)["cells"]
+    assert (ngt["seeds"], ngt["mean"], ngt["diverged"]) == (2, [2500, 1250], [[10_000, 0]])
 
 
 def test_a_method_that_fixes_its_rate_has_none_to_choose(make_study: Make, fill: Make) -> None:
@@ -140,7 +151,7 @@ def test_no_run_and_no_figure_of_curves(make_study: Make) -> None:
     assert data(study)["cells"] == []
     study.settings["figures"] = {}
     assert report_curves.keys(study.config) == list[RunKey]()
-    assert payload(None, study.config)["methods"] == []
+    assert payload(None, study.config, ())["methods"] == []
 
 
 def test_an_env_without_scores_has_its_returns(poor_study: Make) -> None:

@@ -11,7 +11,14 @@ import pytest
 from ngt.errors import UserError
 from ngt.runs.keys import run_table
 from ngt.runs.table import Runs, read_keys
-from paper.document.macros import MACHINE, claims_by_artefact, macros, of_aggregates, rows_of
+from paper.document.macros import (
+    MACHINE,
+    claims_by_artefact,
+    macros,
+    of_aggregates,
+    of_scale,
+    rows_of,
+)
 from paper.document.report import Item
 from paper.drawing.table import Column, Table
 from paper.register import FIGURES, TABLES
@@ -98,6 +105,9 @@ def test_numbers_are_those_of_runs_and_tables(made: tuple[Any, Runs]) -> None:
     assert macro(text, "ReferenceIqm") == "0.93 {[}0.83, 1.03]"
     assert macro(text, "Demos") == "1 and 4" and macro(text, "Steps") == "60,000"
     assert macro(text, "Window") == "3" and macro(text, "Seeds") == "2"
+    assert macro(text, "ExpertPolicy") == "Its last policy"
+    study.settings["expert"] = {"train": {"keep": "best"}}
+    assert of_scale(study.config)["ExpertPolicy"] == "The policy of its best evaluation"
     stated = macro(text, "Coverage")
     assert r"90\% (skewed scores)" in stated and "probability of improvement" in stated
     assert macro(text, "OtherSettings") == ""
@@ -157,6 +167,10 @@ def test_ngt_is_placed_among_the_methods(made: tuple[Any, Runs]) -> None:
     assert (values["ReferenceBetter"], values["ReferenceWorse"]) == (1, 1), (
         "DAC's interval contains one half"
     )
+    assert values["ReferenceNoWidth"] == ""
+    ends = {"better": 1.0, "better_low": 1.0, "better_high": 1.0}
+    apart = of_aggregates([AGGREGATES[1], AGGREGATES[3], AGGREGATES[2] | ends], config)
+    assert (apart["ReferenceBetter"], apart["ReferenceNoWidth"]) == (0, 1)
     one_seed = [row | dict.fromkeys(("better_low", "better_high")) for row in AGGREGATES]
     values = of_aggregates(one_seed, config)
     assert (values["ReferenceBetter"], values["ReferenceWorse"]) == ("", "") and values[

@@ -281,8 +281,9 @@ def test_the_command(
     assert Path("out/page.html").read_text() == report.page(
         study.config, layout, Path("out/page.html")
     )
+    Path("folder.html").mkdir()
     for arguments, words in (
-        (["--out", "scales"], "scales: can't be written"),
+        (["--out", "folder.html"], "folder.html: can't be written"),
         (["--results", "nowhere"], "nowhere/method_diagram.png is missing"),
         (["--ouch"], "--ouch"),
     ):

@@ -74,6 +74,13 @@ def test_the_worst_value_cut_has_the_unit_of_the_axis() -> None:
     assert note.text == "↓ ↑: cut. The returns on Hopper-v4 reach −1,200 and 800."
 
 
+def test_the_value_farthest_beyond_the_axis_is_found_where_all_are_negative() -> None:
+    cut = panel(RETURN, (-1500.0, -1000.0), [-1200.0, -600.0])
+    cut.lines.append((LOOK, np.arange(2.0), np.array([-300.0, -1200.0])))
+    (found,) = cut.finish(1.0, *cut.limits())
+    assert (found.value, found.above) == (-300.0, True)
+
+
 def runs(value: float) -> pd.DataFrame:
     """Return two seeds, 0.2 apart, around a score."""
     rows = [(s, step, value + 0.2 * s - 0.1) for s in (0, 1) for step in (1, 2, 3)]

@@ -17,6 +17,7 @@ from ngt.errors import UserError
 from ngt.runs.table import read_runs
 from paper.drawing import marks, style
 from paper.figures.curves import CURVE_FIGURES
+from paper.tables import scores
 
 Make = Callable[..., Any]
 
@@ -226,13 +227,29 @@ def test_diverged_runs_are_marked_and_counted(make_study: Make, fill: Make) -> N
     figure = draw(study)
     first, second = figure.axes
     assert crosses(second) == [(30_000.0, pytest.approx(0.5))]
-    assert crosses(first) == [(60_000.0, pytest.approx(0.4))]
+    assert crosses(first) == [(10_000.0, 0.0), (60_000.0, pytest.approx(0.4))]
     assert above(first) == "diverged, no evaluation: DAC (R) seed 2"
     assert legend(figure)[-1] == "diverged run"
     assert "×: 3 of 18 runs diverged" in words(figure)
-    assert "1 of them had no evaluation yet and counts nowhere" in words(figure)
-    assert "n = 2 to 3 seeds" in words(figure)
+    assert "1 of them had no evaluation yet and counts as a random policy" in words(figure)
+    assert "n = 3 seeds" in words(figure)
     assert len(strong(second, "ngt").get_ydata()) == 6
+
+
+@pytest.mark.parametrize(("method", "others"), [("ngt", True), ("bc", True), ("ngt", False)])
+def test_a_run_without_an_evaluation_counts_as_in_the_table(
+    make_study: Make, method: str, others: bool
+) -> None:
+    study = make_study(window=1, methods=[method, "dac-r"], demos=[1], seeds=[0, 1])
+    for seed in (0, 1):
+        study.write(study.key("dac-r", seed=seed), [0.5] * 4)
+        study.write(study.key(method, seed=seed), [0.6] * 4 * others, diverged=not others)
+    study.write(study.key(method, seed=1), [], diverged=True)
+    runs, absent = read_runs(study.layout, study.config, "main_figure")
+    (axes,) = CURVE_FIGURES["main_figure"].draw(runs, study.config, absent).axes
+    row = next(row for row in scores.rows(runs, study.config, absent))
+    drawn = strong(axes, method).get_ydata()[-1]
+    assert drawn == row["mean"] == pytest.approx(0.3 if others else 0.0)
 
 
 def test_an_outlier_does_not_stretch_the_axes(make_study: Make, fill: Make) -> None:

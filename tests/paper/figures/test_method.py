@@ -36,6 +36,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
                     "squash": False,
                     "scaling": "percentile_offset",
                     "lr": 3e-5,
+                    "penalty": 10.0,
                 }
             }
         },
@@ -203,6 +204,8 @@ def test_numbers_are_the_configs() -> None:
     ):
         assert part in other
     assert "spectral norm" in plain and "spectral norm" not in other
+    assert "gradient penalty" not in plain and "gradient penalty" not in other
+    assert "+ 10 × gradient penalty" in words(methods={"ngt": {"params": {"penalty": 10.0}}})
 
 
 def test_outputs_of_hl_gauss() -> None:

@@ -44,4 +44,22 @@ def test_records_of_before_the_correlation_say_so(make_study: Make, tidy: Make) 
     runs, absent = read_runs(study.layout, study.config, "main_figure")
     figure = reward.draw(runs, study.config, absent, maps=MAPS)
     tidy(figure)
-    assert [text.get_text() for text in figure.axes[3].texts] == ["not in these records"]
+    assert [text.get_text() for text in figure.axes[3].texts] == ["not logged"]
+
+
+def test_missing_runs_are_not_taken_for_methods_without_a_reward(
+    make_study: Make, tidy: Make
+) -> None:
+    study = make_study(methods=["ngt", "dac-r", "bc"], seeds=[0])
+    for key in study.table():
+        if key.method == "bc":
+            study.write(key, [0.5] * 6)
+    runs, absent = read_runs(study.layout, study.config, "main_figure", allow_partial=True)
+    figure = reward.draw(runs, study.config, absent, maps=MAPS)
+    tidy(figure)
+    notes = " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
+    assert "No reward is learned by, or logged for: BC." in notes
+    assert "PARTIAL: 4 runs are missing. Methods without any run: NGT, DAC (R)." in notes
+    for axes, ends in ((figure.axes[0], (0.0, 1.0)), (figure.axes[3], (-1.0, 1.0))):
+        assert axes.get_ylim() == ends
+        assert [text.get_text() for text in axes.texts] == ["not logged"]

@@ -154,7 +154,7 @@ def test_facts() -> None:
     )
     shown = {
         n: methods.facts(config, n, resolve.load_model(resolve.model_params(config, n, "")[0], n))
-        for n in ("toy", "stored", "thin", "constant")
+        for n in ("toy", "stored", "thin", "constant", "red-original")
     }
     every = "(s, a), (s, s') or (s)"
     assert [list(f.values()) for f in shown.values()] == [
@@ -168,6 +168,13 @@ def test_facts() -> None:
         ],
         ["none", "the policy", "never", "a batch each iteration, every 5th transition", "(s, a)"],
         ["stepped", "nothing", "when a batch is drawn", "none", "none"],
+        [
+            "stepped",
+            "a reward, before the run",
+            "when the step is taken",
+            "known as a whole",
+            every,
+        ],
     ]
 
 
@@ -186,6 +193,9 @@ def test_settings_of_a_method_and_of_single_envs() -> None:
         ("sac.gamma", "`0.9` on Ant-v4"),
         ("train.batch", "`64`"),
     ]
+    red = resolve.load_model("baselines.red_original:RedOriginal", "red-original")
+    unset = methods.settings(config_of(), "red-original", red, ["Ant-v4"])
+    assert {r.name: r.value for r in unset}["temperature"] == "`null`"
     assert rows[1].meaning == "a|b \\* c" and rows[2].meaning == "how (`soft`, `hard`)"
 
 
@@ -207,6 +217,8 @@ def test_a_section_and_its_variants() -> None:
     assert "A variant of [T\\*](#t-toy): the same class" in variant
     assert "```" not in variant and variant.count("\n| `") == 1 and "| `1` |" in variant
     assert "reward = 2" in other and other.endswith("Settings: those of [T\\*](#t-toy).\n")
+    none = ["\n".join(methods.section(config, name, before)) for name in ("bc", "constant")]
+    assert all("Settings: none." in text for text in none)
 
 
 def test_methods_come_in_the_figures_order() -> None:

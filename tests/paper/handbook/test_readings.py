@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 import yaml
 
@@ -22,6 +24,12 @@ def with_setting(setting: str) -> Config:
     parser = Parser()
     add_settings(parser)
     return load_config(parser.parse_args(["--scale", "paper", "--set", setting]))
+
+
+def unquoted(cell: str) -> str:
+    """Return the single argument that a shell reads from a cell of the table."""
+    (argument,) = shlex.split(cell.strip("`"))
+    return argument
 
 
 def otherwise(setting: str) -> dict[str, tuple[str, ...]]:
@@ -50,7 +58,7 @@ def test_every_decision_has_a_row() -> None:
 
 @pytest.mark.parametrize("name", [n for n, row in ROWS.items() if n != "einops"])
 def test_the_other_reading_is_one_setting(name: str) -> None:
-    other = ROWS[name][-1].strip("`")
+    other = unquoted(ROWS[name][-1])
     changed = otherwise(other)
     assert changed[name][3] != ROWS[name][3], "our column must follow the config"
     same = [n for n in ROWS if changed[n] == ROWS[n]]
@@ -76,7 +84,7 @@ def test_the_sixth_env_makes_up_the_number_of_runs() -> None:
     """Count methods x envs x demonstrations x seeds, with the sixth env and without it."""
     *_, shown, _, other = ROWS["the sixth env of 720 runs"]
     assert shown == SIXTH
-    without = with_setting(other.strip("`"))
+    without = with_setting(unquoted(other))
     for config, envs in ((PAPER, 6), (without, 5)):
         assert len(run_table(config, ["main_figure"])) == 10 * envs * 3 * 4
     assert len(run_table(PAPER, ["main_figure"])) == 720
@@ -90,4 +98,4 @@ def test_methods_that_see_the_envs_reward_are_named() -> None:
 def test_the_section_is_a_table() -> None:
     lines = readings.section(PAPER).splitlines()
     assert [line.count(" | ") for line in lines[: len(ROWS) + 2]] == [5] * (len(ROWS) + 2)
-    assert yaml.safe_load(ROWS["the sixth env of 720 runs"][-1].strip("`").partition("=")[2])
+    assert yaml.safe_load(unquoted(ROWS["the sixth env of 720 runs"][-1]).partition("=")[2])

@@ -13,6 +13,8 @@ from ngt.errors import UserError
 from ngt.runs.shipping.gather import publish
 from ngt.runs.table import read_runs
 from paper import command
+from paper.figures import aggregate
+from paper.tables import pairs
 from paper.tables.aggregate import Aggregates, collect, notes, table
 
 Make = Callable[..., Any]
@@ -122,7 +124,7 @@ def test_a_partial_table_says_what_is_left_out(make_study: Make, fill: Make) -> 
     a = aggregates(study, allow_partial=True)
     assert (
         "PARTIAL: 7 runs are missing. Methods without any run: BC. Tasks left out for all methods, "
-        "since some method has no run there: Pendulum-v1 with 4." in words(a)
+        "since some method lacks a run there: Pendulum-v1 with 4." in words(a)
     )
     assert [(r["method"], r["runs"]) for r in table(a).rows] == [("NGT", 3), ("DAC (R)", 3)]
 
@@ -135,7 +137,7 @@ def test_a_task_that_only_some_methods_have_is_left_out(make_study: Make, fill: 
     fill(study)
     a = aggregates(study)
     assert a.scores.tasks == (("Hopper-v4", 1),)
-    assert "no run there: Pendulum-v1 with 1." in words(a) and "PARTIAL" not in words(a)
+    assert "lacks a run there: Pendulum-v1 with 1." in words(a) and "PARTIAL" not in words(a)
     study = make_study(
         methods=["ngt", "bc"],
         envs=envs,
@@ -158,6 +160,26 @@ def test_published_records_without_a_whole_task_have_no_aggregates(
     a = aggregates(study)
     assert "PARTIAL: 2 runs are not published. No aggregates: they need" in words(a)
     assert {row["iqm"] for row in table(a).rows} == {None}
+
+
+def test_published_records_without_the_reference_have_all_aggregates_but_p(
+    make_study: Make, fill: Make
+) -> None:
+    study = make_study(methods=["ngt", "dac-r", "bc"], demos=[1], seeds=[0, 1])
+    fill(study, skip=[key for key in study.table() if key.method == "ngt"])
+    publish(study.layout, study.config, allow_partial=True)
+    study.settings["records"] = "published"
+    a = aggregates(study)
+    rows = table(a).rows
+    assert [row["method"] for row in rows] == ["DAC (R)", "BC"]
+    assert all(row["iqm"] is not None and row["gap"] is not None for row in rows)
+    assert {row["better"] for row in rows} == {None}
+    assert "Methods without any run: NGT." in words(a) and "No P, since NGT has no run." in words(a)
+    assert [row["better"] for row in pairs.table(a).rows] == [0.75]
+    runs, absent = read_runs(study.layout, study.config, "main_figure")
+    figure = aggregate.draw(runs, study.config, absent)
+    said = [[t.get_text() for t in axes.texts] for axes in figure.axes]
+    assert said == [[], [], ["NGT: not published"], []]
 
 
 def test_any_method_may_be_the_reference(make_study: Make) -> None:

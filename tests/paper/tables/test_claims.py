@@ -89,6 +89,7 @@ def test_a_scale_s_own_runs(make_study: Make, fill: Make) -> None:
         "chi-square",
         "Env steps of a run: 60,000; the paper: 10,000,000",
         "1 run diverged",
+        "45 rules are judged at once. None of them has a verdict from its checks.",
     ):
         assert part in f"{made.caption} {text}"
 
@@ -121,6 +122,7 @@ def test_no_run_at_all(make_study: Make) -> None:
 
 def test_what_ships_of_a_gpu_is_read(make_evidence: Make) -> None:
     made = table(make_evidence({}, gpu=read_gpu(Path(GPU))))
+    assert "None of them has a verdict from its checks" in " ".join(made.notes)
     for text in (
         "CUDA graphs make training up to three times as fast",
         "Training fits an RTX 4090 for every method",
