@@ -7,6 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, workflow.basedir)  # use the checkout's packages, even if they are not installed
 
+from workflow.handover import VARIABLE, hand_on, receive
 from workflow.plan import UserError, read
 from workflow.resources import check_executor
 
@@ -31,15 +32,26 @@ def one_line(function, *args, hint=""):
 
 
 def read_plan():
-    """Return the plan for the user's settings, which come from --config and --configfile."""
-    files = map(Path, workflow.config_settings.configfiles)
-    return read(config, files, main=workflow.is_main_process)
+    """Return the plan for the user's settings, which come from --config and --configfile.
+
+    The process of a job returns the plan of the main process, which may have read other settings.
+    """
+    if not workflow.is_main_process:
+        return receive()
+    plan = read(config, map(Path, workflow.config_settings.configfiles))
+    hand_on(plan)
+    workflow.config_settings.configfiles = []  # otherwise, each job would parse these files again
+    return plan
 
 
 PLAN = one_line(
     read_plan, hint=" (--config reads nested values as text: use --configfile)" if config else ""
 )
 CONFIG, WORK = PLAN.config, PLAN.work
+
+
+envvars:
+    VARIABLE,
 
 
 if workflow.is_main_process:
