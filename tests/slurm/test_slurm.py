@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -26,6 +27,7 @@ expert: {{train: {{steps: 400}}}}
 envs: {{Pendulum-v1: {{demos: ''}}}}
 checkpoint_every: 500
 """
+ONE_RUN = "figures: {main_figure: {methods: [bc], demos: [1], seeds: [0]}}\ntrain: {steps: 400}\n"
 
 pytestmark = [pytest.mark.long, pytest.mark.slurm]
 
@@ -39,13 +41,13 @@ class Grid(NamedTuple):
     said: str  # Snakemake's output
 
 
-def start(folder: Path, slurm: Any, *args: str) -> subprocess.Popen[str]:
+def start(folder: Path, slurm: Any, *args: str, grid: str = GRID) -> subprocess.Popen[str]:
     """Start Snakemake in a checkout at scale `test`."""
     env = slurm.env | {
         "PATH": f"{Path(sys.executable).parent}:{slurm.env['PATH']}",
         "OMP_NUM_THREADS": "1",
     }
-    (folder / "grid.yaml").write_text(GRID)
+    (folder / "grid.yaml").write_text(grid)
     own = ("--configfile", "grid.yaml", "--config", "scale=test")
     with open(folder / "said", "w") as said:
         return subprocess.Popen(
@@ -190,3 +192,22 @@ def test_a_job_that_is_told_to_stop_writes_a_checkpoint_first(grid: Grid) -> Non
         (log,) = (grid.there / LOGS / method).rglob("*.log")
         at = re.search(r"resumes from its checkpoint at step (\d+)", log.read_text())
         assert at and f"ngt: stopped at step {at[1]}; the same command" in grid.said
+
+
+def test_an_edit_of_the_config_file_does_not_affect_queued_jobs(slurm: Any, tmp_path: Path) -> None:
+    """Make the config file invalid while the only training job waits in the queue."""
+    folder = checkout(tmp_path / "suite")
+    slurm.call("scontrol", "update", "partitionname=cpu", "state=down")
+    process = start(folder, slurm, *through(slurm), grid=ONE_RUN)
+    try:
+        slurm.until(lambda: slurm.jobs("PENDING"), 240, "the job is queued")
+        (folder / "grid.yaml").write_text("train: {steps")
+        slurm.call("scontrol", "update", "partitionname=cpu", "state=up")
+        finish(process, folder)
+    finally:
+        slurm.call("scontrol", "update", "partitionname=cpu", "state=up")
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+    record = json.loads((folder / RUNS / "bc" / ONE / "run.json").read_text())
+    assert record["step"] == 400

@@ -7,6 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, workflow.basedir)  # use the checkout's packages, even if they are not installed
 
+from workflow.handover import VARIABLE, hand_on, receive
 from workflow.plan import UserError, read
 from workflow.resources import check_executor
 
@@ -35,20 +36,32 @@ def one_line(function, *args):
 
 
 def read_plan():
-    """Return the plan for the user's settings, which come from --config and --configfile."""
+    """Return the plan for the user's settings, which come from --config and --configfile.
+
+    The process of a job returns the plan of the main process, which may have read other settings.
+    """
+    if not workflow.is_main_process:
+        return receive()
     given = workflow.config_settings
     try:
-        return read(config, map(Path, given.configfiles), main=workflow.is_main_process)
+        plan = read(config, map(Path, given.configfiles))
     except UserError as error:
         section = re.split(r"[.:\[]", str(error))[0]
         if section not in given.config or "found text" not in str(error):
             raise
         hint = "--config reads nested values as text: use --configfile"
         raise UserError(f"{error} ({hint})") from None
+    hand_on(plan)
+    given.configfiles = []  # otherwise, each job would parse these files again
+    return plan
 
 
 PLAN = one_line(read_plan)
 CONFIG, WORK = PLAN.config, PLAN.work
+
+
+envvars:
+    VARIABLE,
 
 
 if workflow.is_main_process:
