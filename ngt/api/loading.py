@@ -139,11 +139,13 @@ def load_runs(
     Returns:
         A table with one row per evaluation of each finished run. `step` counts env steps, `return`
         is the mean of the evaluation's undiscounted returns, and `score` is the return, normalised
-        so that a random policy scores 0 and the expert scores 1. Missing runs are left out. If
-        there are no runs, the table is empty.
+        so that a random policy scores 0 and the expert scores 1. Runs are left out if they are
+        missing, not finished, or stale, i.e. trained with other settings or demonstrations than the
+        config's. If there are no runs, the table is empty.
 
     Raises:
-        UserError: a setting is wrong, or a run's files are damaged.
+        UserError: a setting is wrong, a run's files are damaged, or a finished run differs from a
+            run of the config's figures only in its seed.
     """
     import pandas as pd
 
