@@ -60,7 +60,7 @@ class Controller:
             )
         flat = rows.reshape(-1, task.obs)
         unit = self.actor(torch.from_numpy(flat)[None])[0].numpy()
-        actions = to_env(unit, task).clip(task.low, task.high).astype(np.float32)
+        actions = to_env(unit, task).astype(np.float32)
         return actions.reshape(*rows.shape[:-1], task.act)
 
 
