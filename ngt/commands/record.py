@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> None:
     """Record episodes, save them as a demonstration file, and print their returns."""
     one_thread()
     at_least(1, episodes=args.episodes)
+    at_least(0, seed=args.seed)
     config = load_config(args)
     layout = Layout.of(config, args.results)
     get_task(args.env)

@@ -15,7 +15,8 @@ from ngt.runs.former import bring_back, find, former_of, returned
 from ngt.runs.lock import locked
 from ngt.runs.status import COMPLETE, status_of
 from ngt.settings.config import CellConfig, Config
-from ngt.settings.resolve import config_hash
+from ngt.settings.options import user_settings
+from ngt.settings.resolve import config_hash, resolve_expert
 from ngt.text import amount, announce, say
 from ngt.training import job
 from ngt.training.learner import Member
@@ -77,6 +78,22 @@ def one_thread(device: str = "cpu") -> None:
 def policy_file(path: Path) -> Path:
     """Return the policy file for a path, which is either a policy file or a run's folder."""
     return path if path.suffix == ".safetensors" or path.is_file() else path / "policy.safetensors"
+
+
+def terminates(file: Path, env: str, config: Config, args: argparse.Namespace) -> bool:
+    """Return the value of `terminate_when_unhealthy` with which to play a policy.
+
+    The value is the user's if --config or --set contains the setting. Otherwise, it is the value
+    with which the policy was trained, if the policy is in a run's folder, or else the config's.
+
+    file: the policy's file.
+    env: the env that the policy was trained on.
+    """
+    value = resolve_expert(config, env).terminate_when_unhealthy
+    own = read_json(file.parent / "config.json")
+    if "terminate_when_unhealthy" in user_settings(args) or not isinstance(own, dict):
+        return value
+    return bool(own.get("terminate_when_unhealthy", value))
 
 
 def say_demos(file: Path, data: Demos) -> None:
