@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ from ngt.runs.keys import Layout, run_table
 from ngt.runs.table import read_keys
 from ngt.settings.config import Config
 from ngt.settings.load import load
+from ngt.settings.schema import describe
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,6 +114,9 @@ def find(source: str | Path, name: str) -> Path:
 
     name: the name of the expert's file.
     """
+    if not isinstance(source, str | os.PathLike):
+        kind = Path(name).stem
+        raise UserError(f"{kind}: expected a path or the id of an env, found {describe(source)}")
     env = str(source)
     if Path(source).exists() or not shipped.ships(env):
         return Path(source)
@@ -118,10 +124,17 @@ def find(source: str | Path, name: str) -> Path:
     return shipped.DATA / env / name
 
 
+def with_scale(scale: str, settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return settings that also name the scale. Raise UserError if they are not a mapping."""
+    if not isinstance(settings, Mapping | None):
+        raise UserError(f"settings: expected a mapping, found {describe(settings)}")
+    return {"scale": scale, **(settings or {})}
+
+
 def load_runs(
     scale: str = Config.scale,
     *,
-    settings: dict[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
     results: str | Path = "results",
     other_settings: bool = False,
 ) -> pd.DataFrame:
@@ -149,7 +162,7 @@ def load_runs(
     """
     import pandas as pd
 
-    config = load({"scale": scale, **(settings or {})})
+    config = load(with_scale(scale, settings))
     layout = Layout.of(config, Path(results))
     runs = read_keys(
         layout,

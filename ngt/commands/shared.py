@@ -132,7 +132,10 @@ def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.N
     """
     status, note, _ = job.member_state(cell, member)
     if status in COMPLETE and not args.fresh:
-        say(f"{name}: finished already in {member.folder}; pass --fresh to train it again")
+        say(
+            f"{name}: finished already in {member.folder}; to train it again, pass --fresh (in "
+            f"Python, move this folder away)"
+        )
         return False
     if not args.fresh and came_back(cell, member):
         return False
