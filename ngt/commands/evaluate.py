@@ -38,8 +38,8 @@ def run(args: argparse.Namespace) -> None:
     data = read_demos(args.demos, env) if args.demos else None
     terminate = terminates(file, env, config, args)
     announce(
-        f"evaluate: plays {args.episodes} episodes of {file} on {env}; usually takes less than a "
-        f"minute"
+        f"evaluate: plays {amount(args.episodes, 'episode')} of {file} on {env}; usually takes "
+        f"less than a minute"
     )
     evaluator = Evaluator(env, [(args.seed, 0)], args.episodes, terminate_when_unhealthy=terminate)
     result = evaluator.run(actor, 0)
