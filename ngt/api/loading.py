@@ -52,15 +52,26 @@ class Controller:
             Actions in the env's own units, within its bounds, shape (act,) or (n, act), float32.
 
         Raises:
-            UserError: `obs` has the wrong shape. The message names the expected shape.
+            UserError: `obs` has the wrong shape, or is not an array of finite numbers, e.g. because
+                it is a dict that must be flattened first.
         """
         task = get_task(self.env)
-        rows = np.asarray(obs, np.float32)
+        try:
+            with np.errstate(over="ignore"):  # values that become infinite are refused below
+                rows = np.asarray(obs, np.float32)
+        except (TypeError, ValueError):
+            raise UserError(
+                f"obs: found {describe(obs):.80}, expected an array of numbers; flatten a Dict or "
+                f"Tuple observation with gymnasium.spaces.flatten(env.observation_space, obs)"
+            ) from None
         if rows.ndim not in (1, 2) or rows.shape[-1] != task.obs:
             raise UserError(
                 f"obs: found shape {rows.shape}, expected ({task.obs},) or (n, {task.obs}) on "
                 f"{self.env}"
             )
+        if not np.isfinite(rows).all():
+            value = rows[~np.isfinite(rows)][0]
+            raise UserError(f"obs: found {value}, expected finite numbers within float32's range")
         flat = rows.reshape(-1, task.obs)
         unit = self.actor(torch.from_numpy(flat)[None])[0].numpy()
         actions = to_env(unit, task).astype(np.float32)

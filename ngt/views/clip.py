@@ -160,7 +160,7 @@ def check_name(file: Path) -> None:
 
     Call this function before filming, which takes time.
     """
-    if file.suffix not in FORMATS:
+    if file.suffix.lower() not in FORMATS:
         raise UserError(f"--out: {file} is not a video; give a name that ends in .gif or .mp4")
-    if file.suffix == ".mp4":
+    if file.suffix.lower() == ".mp4":
         library("av", f"--out: {file}", "video")

@@ -13,7 +13,7 @@ from ngt.files import atomic
 from ngt.runs.keys import Layout, RunKey
 from ngt.settings.config import Config
 from ngt.settings.options import RUN_HELP, at_least, load_config, repeated
-from ngt.text import amount, announce, say
+from ngt.text import announce, say
 from ngt.views.clip import FORMATS, beside, check_name
 from ngt.views.film import film, need_no_display
 
@@ -70,10 +70,11 @@ def run(args: argparse.Namespace) -> None:
     clip = beside(clips) if len(clips) > 1 else clips[name]
     comment = comment_of(*shown.values())
     for out in args.out:
-        content = FORMATS[out.suffix](clip, comment)
+        content = FORMATS[out.suffix.lower()](clip, comment)
         with atomic(out) as temporary:
             temporary.write_bytes(content)
-        say(f"{out}: {amount(len(clip.frames), 'frame')}, {len(content) / 1000:.0f} kB")
+        # The number of frames is not given, since a small GIF may hold only some of them.
+        say(f"{out}: {len(clip.frames) * clip.seconds:.1f} s, {len(content) / 1000:.0f} kB")
     for label, path in shown.items():
         say(f"  {label}: {path}")
 

@@ -117,7 +117,7 @@ def test_an_own_env_with_its_expert(
     agent = save(tmp_path / "results/test/runs" / RUN / shipped.POLICY, "Column-v0", 9.0)
     how = ["--config", "mine.yaml", "--scale", "test", "--out", "a.gif"]
     said = ngt("video", RUN, *how)
-    assert said[0].startswith("Column-v0: no expert to show") and "a.gif: 20 frames" in said[1]
+    assert said[0].startswith("Column-v0: no expert to show") and "a.gif: 2.0 s, " in said[1]
     assert np.shape(frames_of(tmp_path / "a.gif")) == (20, 320, 320, 3)
 
     expert = save(tmp_path / "results/test/experts/Column-v0" / shipped.POLICY, "Column-v0", -9.0)
@@ -137,6 +137,8 @@ def test_an_own_env_with_its_expert(
         words = image.info["comment"].decode()
     assert words == f"policy sha256 {sha256(agent)}, {sha256(expert)}"
 
+    ngt("video", "Column-v0", *how[:-1], "b.GIF")
+    assert len(frames_of(tmp_path / "b.GIF")) == 20
     assert len(ngt("video", "Column-v0", *how)) == 2, "an env's video shows its expert alone"
     with Image.open(tmp_path / "a.gif") as image:
         assert image.info["comment"].decode() == comment_of(expert)
