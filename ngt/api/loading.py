@@ -125,9 +125,10 @@ def find(source: str | Path, name: str) -> Path:
 
     name: the name of the expert's file.
     """
-    if not isinstance(source, str | os.PathLike):
+    given: Any = source  # callers may pass anything
+    if not isinstance(given, str | os.PathLike):
         kind = Path(name).stem
-        raise UserError(f"{kind}: expected a path or the id of an env, found {describe(source)}")
+        raise UserError(f"{kind}: expected a path or the id of an env, found {describe(given)}")
     env = str(source)
     if Path(source).exists() or not shipped.ships(env):
         return Path(source)

@@ -106,10 +106,10 @@ def from_episodes(
     actions: the unit of the episodes' actions: "env" for the env's own units, "unit" for [-1, 1].
     """
     task, episodes = get_task(env), list(episodes)
-    for i, episode in enumerate(episodes):
-        if not isinstance(episode, Episode):
-            found = type(episode).__name__
-            raise UserError(f"episodes: episode {i}: found a {found}, expected an Episode")
+    kinds = [type(episode) for episode in episodes]
+    for i, kind in enumerate(kinds):
+        if not issubclass(kind, Episode):
+            raise UserError(f"episodes: episode {i}: found a {kind.__name__}, expected an Episode")
     _, given, _ = arrays_of(episodes, task)  # shapes come first: a wrong unit may be a wrong env
     fractions = to_unit(given, actions, task, "episodes")
     demos = assemble(

@@ -74,12 +74,13 @@ def step_seconds(env_id: str, env: Env) -> float:
             f"env {env_id!r}: its metadata lacks 'render_fps', the steps per second of a video; "
             f"add it to the env's class"
         )
-    if not isinstance(step, Real) or not 0 < step < math.inf:  # NumPy's numbers are Real, too
+    seconds = float(step) if isinstance(step, Real) else math.nan  # NumPy's numbers are Real, too
+    if not 0 < seconds < math.inf:
         raise UserError(
             f"env {env_id!r}: a step's seconds, its `dt` or 1 / render_fps, are {step!r:.40}, not "
             f"a number above 0; correct them in the env's class"
         )
-    return float(step)
+    return seconds
 
 
 def _mujoco(env: Env) -> bool:
