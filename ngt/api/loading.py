@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ from ngt.runs.keys import Layout, run_table
 from ngt.runs.table import read_keys
 from ngt.settings.config import Config
 from ngt.settings.load import load
+from ngt.settings.schema import describe
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,18 +52,29 @@ class Controller:
             Actions in the env's own units, within its bounds, shape (act,) or (n, act), float32.
 
         Raises:
-            UserError: `obs` has the wrong shape. The message names the expected shape.
+            UserError: `obs` has the wrong shape, or is not an array of finite numbers, e.g. because
+                it is a dict that must be flattened first.
         """
         task = get_task(self.env)
-        rows = np.asarray(obs, np.float32)
+        try:
+            with np.errstate(over="ignore"):  # values that become infinite are refused below
+                rows = np.asarray(obs, np.float32)
+        except (TypeError, ValueError):
+            raise UserError(
+                f"obs: found {describe(obs):.80}, expected an array of numbers; flatten a Dict or "
+                f"Tuple observation with gymnasium.spaces.flatten(env.observation_space, obs)"
+            ) from None
         if rows.ndim not in (1, 2) or rows.shape[-1] != task.obs:
             raise UserError(
                 f"obs: found shape {rows.shape}, expected ({task.obs},) or (n, {task.obs}) on "
                 f"{self.env}"
             )
+        if not np.isfinite(rows).all():
+            value = rows[~np.isfinite(rows)][0]
+            raise UserError(f"obs: found {value}, expected finite numbers within float32's range")
         flat = rows.reshape(-1, task.obs)
         unit = self.actor(torch.from_numpy(flat)[None])[0].numpy()
-        actions = to_env(unit, task).clip(task.low, task.high).astype(np.float32)
+        actions = to_env(unit, task).astype(np.float32)
         return actions.reshape(*rows.shape[:-1], task.act)
 
 
@@ -111,6 +125,10 @@ def find(source: str | Path, name: str) -> Path:
 
     name: the name of the expert's file.
     """
+    given: Any = source  # callers may pass anything
+    if not isinstance(given, str | os.PathLike):
+        kind = Path(name).stem
+        raise UserError(f"{kind}: expected a path or the id of an env, found {describe(given)}")
     env = str(source)
     if Path(source).exists() or not shipped.ships(env):
         return Path(source)
@@ -118,10 +136,17 @@ def find(source: str | Path, name: str) -> Path:
     return shipped.DATA / env / name
 
 
+def with_scale(scale: str, settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return settings that also name the scale. Raise UserError if they are not a mapping."""
+    if not isinstance(settings, Mapping | None):
+        raise UserError(f"settings: expected a mapping, found {describe(settings)}")
+    return {"scale": scale, **(settings or {})}
+
+
 def load_runs(
     scale: str = Config.scale,
     *,
-    settings: dict[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
     results: str | Path = "results",
     other_settings: bool = False,
 ) -> pd.DataFrame:
@@ -139,15 +164,17 @@ def load_runs(
     Returns:
         A table with one row per evaluation of each finished run. `step` counts env steps, `return`
         is the mean of the evaluation's undiscounted returns, and `score` is the return, normalised
-        so that a random policy scores 0 and the expert scores 1. Missing runs are left out. If
-        there are no runs, the table is empty.
+        so that a random policy scores 0 and the expert scores 1. Runs are left out if they are
+        missing, not finished, or stale, i.e. trained with other settings or demonstrations than the
+        config's. If there are no runs, the table is empty.
 
     Raises:
-        UserError: a setting is wrong, or a run's files are damaged.
+        UserError: a setting is wrong, a run's files are damaged, or a finished run differs from a
+            run of the config's figures only in its seed.
     """
     import pandas as pd
 
-    config = load({"scale": scale, **(settings or {})})
+    config = load(with_scale(scale, settings))
     layout = Layout.of(config, Path(results))
     runs = read_keys(
         layout,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import operator
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ngt.api.loading import Controller, find, load_demos, load_policy
+from ngt.api.loading import Controller, find, load_demos, load_policy, with_scale
 from ngt.cli import build_parser
 from ngt.errors import UserError
 from ngt.experience.demos import Demos, save
@@ -19,7 +20,7 @@ from ngt.runs.keys import Layout, RunKey
 from ngt.settings.config import CellConfig, Config, Mode
 from ngt.settings.load import load
 from ngt.settings.resolve import method_rate
-from ngt.settings.schema import merge
+from ngt.settings.schema import describe, merge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +92,7 @@ def imitate(
     Raises:
         UserError: `ngt train` would reject these arguments.
     """
-    mine: dict[str, Any] = {"scale": scale, **(settings or {})}
+    mine = with_scale(scale, settings)
     config, root = load(mine), Path(results)
     layout = Layout.of(config, root)
     own_rate = method_rate(config, method)  # raises UserError if the method is unknown
@@ -112,7 +113,10 @@ def _with_steps(settings: dict[str, Any], steps: int | None, *sections: str) -> 
     """
     if steps is None:
         return settings
-    own: dict[str, Any] = {"train": {"steps": steps}}
+    try:
+        own: dict[str, Any] = {"train": {"steps": operator.index(steps)}}  # also NumPy's integers
+    except TypeError:
+        raise UserError(f"steps: expected an integer, found {describe(steps)}") from None
     for section in reversed(sections):
         own = {section: own}
     return merge(settings, own)
@@ -160,7 +164,7 @@ def expert(
         UserError: `ngt expert` would reject these arguments, for example because the env is
             unknown.
     """
-    mine: dict[str, Any] = {"scale": scale, **(settings or {})}
+    mine = with_scale(scale, settings)
     config, root = load(mine), Path(results)
     mine = _with_steps(mine, steps, "envs", env, "expert")
     _command(mine, root, "expert", env, "--device", device)
@@ -169,8 +173,14 @@ def expert(
 
 def _command(settings: Mapping[str, Any], root: Path, *words: str) -> None:
     """Run an `ngt` command in this process, with these settings and this results folder."""
+    try:
+        text = json.dumps(settings)
+    except (TypeError, ValueError) as error:  # a model's parameters may have any type
+        raise UserError(
+            f"settings: {error}; use only the numbers, texts, lists and mappings of Python itself"
+        ) from None
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
-        json.dump(settings, file)
+        file.write(text)
         file.flush()
         more = ["--config", file.name, "--results", str(root)]
         args = build_parser(words[0]).parse_args([*words, *more])

@@ -11,7 +11,7 @@ from ngt.experience.envs import get_task
 from ngt.files import write_json
 from ngt.settings.options import at_least, load_config
 from ngt.settings.resolve import distinct_methods, find_method
-from ngt.text import announce, say
+from ngt.text import amount, announce, say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +59,8 @@ def run(args: argparse.Namespace) -> None:
         1, pack=args.pack, processes=args.processes, repeats=args.repeats, updates=args.updates
     )
     rounds = {"repeats": args.repeats, "updates": args.updates}
-    begun = f"bench: measures {args.repeats} rounds of {args.updates} updates; may take minutes"
+    size = f"{amount(args.repeats, 'round')} of {amount(args.updates, 'update')}"
+    begun = f"bench: measures {size}; may take minutes"
     if args.methods and args.peers_python:
         raise UserError("--peers-python cannot be used with --methods; leave out one of them")
     if args.methods:

@@ -6,13 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from ngt.agent import policy
-from ngt.commands.shared import one_thread, policy_file, read_demos, warn_of_scale
+from ngt.commands.shared import one_thread, policy_file, read_demos, terminates, warn_of_scale
 from ngt.experience import shipped
 from ngt.experience.reference import reference_of, unscored
 from ngt.experience.rollout import Evaluator
-from ngt.files import read_json
-from ngt.settings.options import at_least, load_config, user_settings
-from ngt.settings.resolve import resolve_expert
+from ngt.settings.options import at_least, load_config
 from ngt.text import amount, announce, say
 
 
@@ -31,19 +29,17 @@ def run(args: argparse.Namespace) -> None:
     """Print each episode's return, their mean and, with --demos, the normalised mean return."""
     one_thread()
     at_least(1, episodes=args.episodes)
+    at_least(0, seed=args.seed)
     file = policy_file(args.policy)
     config = load_config(args)
     if file.resolve().parent.parent == shipped.DATA:
         shipped.read(file.resolve().parent.name)  # raises UserError if a shipped file is damaged
     actor, env = policy.load(file)
     data = read_demos(args.demos, env) if args.demos else None
-    terminate = resolve_expert(config, env).terminate_when_unhealthy
-    own = read_json(file.parent / "config.json")  # the settings of the run that trained the policy
-    if "terminate_when_unhealthy" not in user_settings(args) and isinstance(own, dict):
-        terminate = bool(own.get("terminate_when_unhealthy", terminate))
+    terminate = terminates(file, env, config, args)
     announce(
-        f"evaluate: plays {args.episodes} episodes of {file} on {env}; usually takes less than a "
-        f"minute"
+        f"evaluate: plays {amount(args.episodes, 'episode')} of {file} on {env}; usually takes "
+        f"less than a minute"
     )
     evaluator = Evaluator(env, [(args.seed, 0)], args.episodes, terminate_when_unhealthy=terminate)
     result = evaluator.run(actor, 0)

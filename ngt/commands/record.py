@@ -23,8 +23,8 @@ from ngt.runs.status import COMPLETE, drop_receipts
 from ngt.settings.config import Config
 from ngt.settings.options import at_least, load_config
 from ngt.settings.recording import difference
-from ngt.settings.resolve import config_hash, expert_config, resolve_expert
-from ngt.text import announce, say
+from ngt.settings.resolve import config_hash, demos_file, expert_config, resolve_expert
+from ngt.text import amount, announce, say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> None:
     """Record episodes, save them as a demonstration file, and print their returns."""
     one_thread()
     at_least(1, episodes=args.episodes)
+    at_least(0, seed=args.seed)
     config = load_config(args)
     layout = Layout.of(config, args.results)
     get_task(args.env)
@@ -63,8 +64,17 @@ def run(args: argparse.Namespace) -> None:
     if args.random:
         return
     warn_of_scale(data)
-    if out == usual and (other := difference(config, args.env, data.source, data.seeds)):
-        say(f"warning: {out}: {other}, or pass --demos {out} to `ngt train`")
+    if out != usual:
+        return
+    instead = f"or pass --demos {out} to `ngt train`"
+    if named := demos_file(config, args.env):
+        if Path(named).resolve() != out.resolve():
+            say(
+                f"warning: {out}: with these settings, `ngt train` reads {named} instead; set "
+                f"envs.{args.env}.demos to this file, {instead}"
+            )
+    elif other := difference(config, args.env, data.source, data.seeds):
+        say(f"warning: {out}: {other}, {instead}")
 
 
 def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demos:
@@ -79,8 +89,9 @@ def play(config: Config, layout: Layout, args: argparse.Namespace) -> demos.Demo
     terminate = cell.terminate_when_unhealthy
     actor = None if args.random else load_actor(config, layout, args)
     announce(
-        f"record: plays {episodes} episodes {'' if args.random else 'of the policy and as many '}"
-        f"of a random policy on {args.env}; usually takes less than a minute"
+        f"record: plays {amount(episodes, 'episode')} "
+        f"{'' if args.random else 'of the policy and as many '}of a random policy "
+        f"on {args.env}; usually takes less than a minute"
     )
     if actor is None:
         return demos.record_random(args.env, episodes, seed, terminate_when_unhealthy=terminate)

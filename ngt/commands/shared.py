@@ -15,7 +15,8 @@ from ngt.runs.former import bring_back, find, former_of, returned
 from ngt.runs.lock import locked
 from ngt.runs.status import COMPLETE, status_of
 from ngt.settings.config import CellConfig, Config
-from ngt.settings.resolve import config_hash
+from ngt.settings.options import user_settings
+from ngt.settings.resolve import config_hash, resolve_expert
 from ngt.text import amount, announce, say
 from ngt.training import job
 from ngt.training.learner import Member
@@ -79,6 +80,22 @@ def policy_file(path: Path) -> Path:
     return path if path.suffix == ".safetensors" or path.is_file() else path / "policy.safetensors"
 
 
+def terminates(file: Path, env: str, config: Config, args: argparse.Namespace) -> bool:
+    """Return the value of `terminate_when_unhealthy` with which to play a policy.
+
+    The value is the user's if --config or --set contains the setting. Otherwise, it is the value
+    with which the policy was trained, if the policy is in a run's folder, or else the config's.
+
+    file: the policy's file.
+    env: the env that the policy was trained on.
+    """
+    value = resolve_expert(config, env).terminate_when_unhealthy
+    own = read_json(file.parent / "config.json")
+    if "terminate_when_unhealthy" in user_settings(args) or not isinstance(own, dict):
+        return value
+    return bool(own.get("terminate_when_unhealthy", value))
+
+
 def say_demos(file: Path, data: Demos) -> None:
     """Print a file's number of episodes and the returns of the expert and the random policy."""
     say(
@@ -115,7 +132,10 @@ def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.N
     """
     status, note, _ = job.member_state(cell, member)
     if status in COMPLETE and not args.fresh:
-        say(f"{name}: finished already in {member.folder}; pass --fresh to train it again")
+        say(
+            f"{name}: finished already in {member.folder}; to train it again, pass --fresh (in "
+            f"Python, move this folder away)"
+        )
         return False
     if not args.fresh and came_back(cell, member):
         return False

@@ -11,7 +11,7 @@ import copy
 import json
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -28,6 +28,7 @@ from ngt.experience.examine import (
     OPTIONAL,
     arrays_of,
     check,
+    facts_of,
     measure_spread,
     numbers,
     tell,
@@ -91,7 +92,7 @@ class Episode(NamedTuple):
 
 def from_episodes(
     env: str,
-    episodes: Sequence[Episode],
+    episodes: Iterable[Episode],
     random_returns: NDArray[np.float64],
     source: str,
     *,
@@ -104,7 +105,11 @@ def from_episodes(
 
     actions: the unit of the episodes' actions: "env" for the env's own units, "unit" for [-1, 1].
     """
-    task = get_task(env)
+    task, episodes = get_task(env), list(episodes)
+    kinds = [type(episode) for episode in episodes]
+    for i, kind in enumerate(kinds):
+        if not issubclass(kind, Episode):
+            raise UserError(f"episodes: episode {i}: found a {kind.__name__}, expected an Episode")
     _, given, _ = arrays_of(episodes, task)  # shapes come first: a wrong unit may be a wrong env
     fractions = to_unit(given, actions, task, "episodes")
     demos = assemble(
@@ -125,17 +130,14 @@ def assemble(
     if not episodes:
         raise UserError("episodes: found none, expected at least 1")
     obs, action, reward = arrays_of(episodes, get_task(env))
-    try:
-        seeds = np.array([e.seed for e in episodes], np.int64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise UserError(f"episodes: seed: expected 64-bit integers: {error}") from None
+    terminated, seeds = facts_of(episodes)
     demos = Demos(
         env=env,
         obs=_end_to_end(obs, "obs"),
         action=_end_to_end(action, "action"),
         reward=_end_to_end(reward, "reward"),
         length=np.array([len(a) for a in action], np.int64),
-        terminated=np.array([e.terminated for e in episodes], np.bool_),
+        terminated=terminated,
         returns=np.array([np.sum(r, dtype=np.float64) for r in reward]),
         seeds=seeds,
         random_returns=np.atleast_1d(numbers(random_returns, "random_returns")).astype(np.float64),
@@ -178,7 +180,7 @@ def record_random(env: str, episodes: int, seed: int, *, terminate_when_unhealth
     return assemble(env, parts, played.returns[0], "uniform random")
 
 
-def save(path: Path, demos: Demos) -> None:
+def save(path: str | Path, demos: Demos) -> None:
     """Write a demonstration file atomically, with the same errors and warnings as `load`."""
     where = f"demonstrations {path}"
     check(demos, where)
@@ -192,12 +194,12 @@ def save(path: Path, demos: Demos) -> None:
     }
     fields = {name: getattr(demos, name) for name in ARRAYS | OPTIONAL}
     arrays = {name: array for name, array in fields.items() if array is not None}
-    with atomic(path) as temporary, open(temporary, "wb") as file:
+    with atomic(Path(path)) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, meta=np.array(json.dumps(meta)), **arrays)
 
 
 def load(
-    path: Path,
+    path: str | Path,
     env: str | None = None,
     *,
     strict: bool = False,
@@ -232,7 +234,7 @@ def load(
     return demos
 
 
-def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
+def _read(path: str | Path, where: str) -> dict[str, NDArray[Any]]:
     """Return all arrays of a NumPy archive by name."""
     data, name = {}, ""
     try:
@@ -244,7 +246,7 @@ def _read(path: Path, where: str) -> dict[str, NDArray[Any]]:
                     data[name] = np.lib.format.read_array(file, allow_pickle=False)
     except FileNotFoundError:
         raise UserError(
-            f"{where}: no such file; `ngt record` writes it, or --demos names another"
+            f"{where}: no such file; make one with `ngt record` or `ngt import`, or name another"
         ) from None
     except UserError:
         raise

@@ -18,7 +18,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from gymnasium.wrappers import DtypeObservation, FlattenObservation, RescaleAction
+from gymnasium.wrappers import (
+    DtypeObservation,
+    FlattenObservation,
+    RescaleAction,
+    TransformAction,
+)
 
 from ngt.errors import UserError
 from ngt.experience.workers import Env, reason
@@ -257,8 +262,23 @@ def make_task(task: Task, terminate_when_unhealthy: bool, render_mode: str | Non
         except UserError:
             env.close()
             raise
-        one = np.ones(task.act, env.action_space.dtype)
-        return RescaleAction(DtypeObservation(FlattenObservation(env), np.float32), -one, one)
+        return _rescaled(DtypeObservation(FlattenObservation(env), np.float32))
+
+
+def _rescaled(env: Env) -> Env:
+    """Return the env with actions in [-1, 1], which are rescaled to the env's own bounds.
+
+    Rounding may put rescaled actions just outside bounds that are not symmetric. Only in this case,
+    clip them, since clipping slows down each step.
+    """
+    box = env.action_space
+    assert isinstance(box, spaces.Box)
+    one = np.ones(box.shape, box.dtype)
+    plain = RescaleAction(env, -one, one)
+    if all(box.contains(plain.func(bound)) for bound in (-one, one)):
+        return plain
+    inside = TransformAction(env, lambda action: action.clip(box.low, box.high), box)
+    return RescaleAction(inside, -one, one)
 
 
 def make(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import operator
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,31 @@ def arrays_of(
                 )
             kept.append(array)
     return found
+
+
+def facts_of(episodes: Sequence[Episode]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return whether the env terminated each episode, and each episode's seed.
+
+    Raise UserError for the first episode whose `terminated` is not a single bool or whose seed is
+    not a 64-bit integer.
+    """
+    ends, seeds = [], []
+    for i, episode in enumerate(episodes):
+        end = np.asarray(episode.terminated)
+        if end.shape != () or end.dtype != np.bool_:
+            raise UserError(
+                f"episodes: episode {i}: terminated: found {episode.terminated!r:.60}, expected "
+                f"one bool for the episode: True if the env itself ended it"
+            )
+        ends.append(bool(end))
+        try:
+            seeds.append(np.int64(operator.index(episode.seed)))
+        except (TypeError, OverflowError):
+            raise UserError(
+                f"episodes: episode {i}: seed: found {episode.seed!r:.60}, expected a 64-bit "
+                f"integer, or -1 if it is unknown"
+            ) from None
+    return np.array(ends, np.bool_), np.array(seeds, np.int64)
 
 
 def check(demos: Demos, where: str) -> None:

@@ -48,8 +48,9 @@ def to_unit(
 
 
 def to_env(actions: NDArray[Any], task: Task) -> NDArray[np.float64]:
-    """Convert actions from fractions in [-1, 1] to the env's own units."""
-    return actions.astype(np.float64) * task.half_range + _middle(task)
+    """Convert actions from fractions in [-1, 1] to the env's own units, within its bounds."""
+    rescaled = actions.astype(np.float64) * task.half_range + _middle(task)
+    return rescaled.clip(task.low, task.high)  # rounding may put them just outside
 
 
 def ambiguity(actions: Sequence[NDArray[Any]], unit: str, task: Task) -> str:

@@ -42,7 +42,16 @@ def read_hdf5(path: Path, env: str) -> Found:
     where = f"d4rl {path}"
     h5py = library("h5py", where, "formats")
     with reading(where, "not a readable HDF5 file"), h5py.File(path) as file:
-        return split(_pick(file, lambda name: file[name][()], where), where)
+
+        def get(name: str) -> Any:
+            if not isinstance(file[name], h5py.Dataset):
+                raise UserError(
+                    f"{where}: {name}: found a group ({', '.join(file[name])}), expected one "
+                    f"array; join the group's arrays into one"
+                )
+            return file[name][()]
+
+        return split(_pick(file, get, where), where)
 
 
 def read_npz(path: Path, env: str) -> Found:
@@ -52,6 +61,11 @@ def read_npz(path: Path, env: str) -> Found:
         with zipfile.ZipFile(path) as archive:
             check_unpacked(archive, where)
         with np.load(path, allow_pickle=False) as file:
+            if {"meta", "random_returns"} <= set(file):
+                raise UserError(
+                    f"{where}: it is a demonstration file of the suite already; use it without an "
+                    f"import, e.g. with --demos {path}"
+                )
             return split(_pick(file, lambda name: file[name], where), where)
 
 
@@ -101,7 +115,7 @@ def split(arrays: Arrays, where: str) -> Found:
         found.notes.append(
             "there are no next_observations, so the last step of each episode was omitted"
         )
-    ends = last.tolist()
+    ends, short = last.tolist(), 0
     for first, end in zip([0, *(row + 1 for row in ends[:-1])], ends, strict=True):
         if whole:
             _check_joined(arrays, first, end, where)
@@ -115,6 +129,10 @@ def split(arrays: Arrays, where: str) -> Found:
             found.episodes.append(
                 Episode(obs, arrays["actions"][kept], arrays["rewards"][kept], ended)
             )
+        else:
+            short += 1
+    if short:
+        found.notes.append(f"episodes of a single step, which were omitted: {short}")
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from gymnasium.envs.registration import EnvSpec
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 from numpy.typing import NDArray
 
 from ngt.errors import UserError
@@ -127,7 +127,29 @@ def _facts(env_id: str) -> tuple[EnvSpec, spaces.Space[Any], spaces.Space[Any]]:
     spec = copy.deepcopy(gym.spec(task.gym_id))
     spec.kwargs.update(task.kwargs)
     spec.max_episode_steps = task.time_limit
-    return spec, observations, actions
+    return _storable(spec, env_id), observations, actions
+
+
+def _storable(spec: EnvSpec, env_id: str) -> EnvSpec:
+    """Return a spec that can be written as JSON: its entry point is text instead of a class.
+
+    Raise UserError if there is no such text, or if the env's keyword arguments are not JSON.
+    """
+    entry = spec.entry_point
+    if callable(entry):
+        name = f"{getattr(entry, '__module__', '')}:{getattr(entry, '__qualname__', '')}"
+        with contextlib.suppress(Exception):  # importing a module may raise anything
+            if load_env_creator(name) is entry:
+                spec.entry_point = name
+    try:
+        spec.to_json()
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"env {env_id!r}: a dataset can't name this env ({' '.join(str(error).split()):.120}); "
+            f"call gym.register with text such as entry_point='module:Class', and with keyword "
+            f"arguments that JSON can hold"
+        ) from None
+    return spec
 
 
 def _buffers(

@@ -2,8 +2,8 @@
 
 A run's record consists of its run.json and its evaluations. It comes from the run's folder or from
 published records (`records: published`). In both cases, a run causes an error if it is missing,
-stale (trained with different settings or demonstrations), a duplicate, or in a different run's
-folder.
+stale (trained with different settings or demonstrations), damaged, a duplicate, or in a different
+run's folder.
 """
 
 from __future__ import annotations
@@ -82,10 +82,14 @@ def read_keys(
             record = origin.read(key)
             records[key] = record.run
             frames.append(as_rows(record, key))
-        elif not allow_partial:
-            why = f" ({status.note})" if status.status == "damaged" else ""
+        elif status.status == "damaged":  # leaving the run out would hide a lost result
             raise UserError(
-                f"run {key}: {status.status}{why}; train it with `ngt train {key} "
+                f"run {key}: damaged ({status.note}); train it again with `ngt train {key} "
+                f"{selected or chosen(config)}`"
+            )
+        elif not allow_partial:
+            raise UserError(
+                f"run {key}: {status.status}; train it with `ngt train {key} "
                 f"{selected or chosen(config)}`, or omit missing runs with --allow-partial"
             )
     _check_demos(frames)
@@ -135,10 +139,11 @@ def read_runs(
     machine is a text that names the machine and the device. The rows of a diverged run are
     included.
 
-    Raise UserError if a run is missing, stale, a duplicate, or in a different run's folder. With
-    `allow_partial` or with published records, missing runs are left out instead. Also raise
-    UserError if the settings in published records differ from the config's, unless `other_settings`
-    is set.
+    Raise UserError if a run is missing, part, stale, damaged, a duplicate, or in a different run's
+    folder, or if a finished run differs from one of the figure's runs only in its seed. With
+    `allow_partial` or with published records, runs that are missing, part or stale are left out
+    instead. Also raise UserError if the settings in published records differ from the config's,
+    unless `other_settings` is set.
 
     figure: name of the figure or table.
     selected: the command-line options that select the config, for messages.

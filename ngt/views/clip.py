@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -92,7 +93,10 @@ def gif(
 
 
 def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> bytes:
-    """Encode a clip as a GIF. The frames share a palette, so unchanged parts take no bytes."""
+    """Encode a clip as a GIF in real time.
+
+    The frames share a palette, so unchanged parts take no bytes.
+    """
     images = [Image.fromarray(frame) for frame in clip.frames[::every]]
     height = round(images[0].height * width / images[0].width)
     small = [image.resize((width, height), Image.Resampling.LANCZOS) for image in images]
@@ -111,10 +115,24 @@ def encode(clip: Clip, width: int, every: int, colors: int, comment: str) -> byt
         append_images=rest,
         loop=0,
         optimize=True,
-        duration=round(1000 * every * clip.seconds),
+        duration=durations(len(clip.frames), every, clip.seconds),
         comment=comment.encode(),
     )
     return out.getvalue()
+
+
+def durations(frames: int, every: int, seconds: float) -> list[int]:
+    """Return for how many milliseconds to show every n-th frame of a clip in a GIF.
+
+    A GIF's times are whole hundredths of a second, so the times of frames may differ by 10 ms. The
+    end of each frame is rounded, so that the errors do not add up.
+
+    frames: the number of frames in the clip.
+    every: the number n.
+    seconds: the number of seconds for which the clip shows each frame.
+    """
+    ends = [round(100 * seconds * frame) for frame in (*range(0, frames, every), frames)]
+    return [10 * (end - start) for start, end in itertools.pairwise(ends)]
 
 
 def mp4(clip: Clip, comment: str) -> bytes:
@@ -142,7 +160,7 @@ def check_name(file: Path) -> None:
 
     Call this function before filming, which takes time.
     """
-    if file.suffix not in FORMATS:
+    if file.suffix.lower() not in FORMATS:
         raise UserError(f"--out: {file} is not a video; give a name that ends in .gif or .mp4")
-    if file.suffix == ".mp4":
+    if file.suffix.lower() == ".mp4":
         library("av", f"--out: {file}", "video")

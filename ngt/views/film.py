@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
+from numbers import Real
 from typing import Any
 
 import gymnasium as gym
@@ -67,12 +69,18 @@ def step_seconds(env_id: str, env: Env) -> float:
     step: Any = getattr(env.unwrapped, "dt", None)
     if step is None and (rate := env.metadata.get("render_fps")):
         step = 1 / rate
-    if not isinstance(step, int | float) or not step > 0:
+    if step is None:
         raise UserError(
             f"env {env_id!r}: its metadata lacks 'render_fps', the steps per second of a video; "
             f"add it to the env's class"
         )
-    return step
+    seconds = float(step) if isinstance(step, Real) else math.nan  # NumPy's numbers are Real, too
+    if not 0 < seconds < math.inf:
+        raise UserError(
+            f"env {env_id!r}: a step's seconds, its `dt` or 1 / render_fps, are {step!r:.40}, not "
+            f"a number above 0; correct them in the env's class"
+        )
+    return seconds
 
 
 def _mujoco(env: Env) -> bool:

@@ -67,7 +67,7 @@ def test_the_whole_way_by_hand(ngt: Any, tmp_path: Path) -> None:
     )
     assert ngt("expert", "Pendulum-v1", *SHORT) == [
         "expert Pendulum-v1: finished already in results/test/experts/Pendulum-v1; "
-        "pass --fresh to train it again"
+        "to train it again, pass --fresh (in Python, move this folder away)"
     ]
 
     recorded = [*SHORT, "--set", "expert.episodes=2"]

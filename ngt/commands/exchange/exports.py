@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ngt.experience import demos
 from ngt.foreign import minari
+from ngt.foreign.recognise import refuse_foreign
 from ngt.settings.options import load_config
 from ngt.text import amount, announce, say
 
@@ -23,6 +24,7 @@ def run(args: argparse.Namespace) -> None:
     """Write the dataset. Its actions are in the env's units, as is usual for Minari datasets."""
     load_config(args)  # the config's `imports` may register the demonstrations' env
     announce(f"export: reads {args.demos} and writes dataset {args.id}; usually takes seconds")
+    refuse_foreign(args.demos, "ENV")
     data = demos.load(args.demos)
     folder = minari.write(data, args.id, f"demonstrations {args.demos}")
     count = amount(len(data.length), "episode")

@@ -16,7 +16,7 @@ from ngt.foreign.fit import check_fit
 from ngt.foreign.found import Found
 from ngt.settings.options import at_least, load_config
 from ngt.settings.resolve import expert_config, resolve_expert
-from ngt.text import announce, say
+from ngt.text import amount, announce, say
 
 FORMATS: dict[str, Callable[[Path, str], Found]] = {
     "minari": minari.read,
@@ -63,12 +63,18 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"--out: {args.out} exists; remove it or give another name")
     expert, cell = expert_config(config, args.env), resolve_expert(config, args.env)
     announce(
-        f"import: reads {args.format} {args.source}, then plays {expert.episodes} episodes of a "
-        f"random policy on {args.env}; usually takes less than a minute"
+        f"import: reads {args.format} {args.source}, then plays "
+        f"{amount(expert.episodes, 'episode')} of a random policy on {args.env}; usually takes "
+        f"less than a minute"
     )
     found = FORMATS[args.format](args.source, args.env)
     if not found.episodes:
         raise UserError(f"{args.format} {args.source}: found no whole episode")
+    if (args.episodes or 0) > (count := len(found.episodes)):
+        raise UserError(
+            f"--episodes: found {args.episodes}, but {args.source} has {amount(count, 'episode')} "
+            f"to import; pass at most {count}, or leave out --episodes to import all"
+        )
     check_fit(found, args.env, f"{args.format} {args.source}")
     for note in found.notes:
         say(f"{args.source}: {note}")

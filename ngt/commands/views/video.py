@@ -5,16 +5,15 @@ import math
 from pathlib import Path
 
 from ngt.agent import policy
-from ngt.commands.shared import one_thread, policy_file
+from ngt.commands.shared import one_thread, policy_file, terminates
 from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.experience.envs import get_task
 from ngt.files import atomic
 from ngt.runs.keys import Layout, RunKey
 from ngt.settings.config import Config
-from ngt.settings.options import RUN_HELP, load_config, repeated
-from ngt.settings.resolve import resolve_expert
-from ngt.text import amount, announce, say
+from ngt.settings.options import RUN_HELP, at_least, load_config, repeated
+from ngt.text import announce, say
 from ngt.views.clip import FORMATS, beside, check_name
 from ngt.views.film import film, need_no_display
 
@@ -46,13 +45,14 @@ def run(args: argparse.Namespace) -> None:
     """Film the policy and write the files."""
     need_no_display()
     one_thread()
+    at_least(0, seed=args.seed)
     if not 0 < args.seconds < math.inf:
         raise UserError(f"--seconds: must be above 0 and finite, found {args.seconds}")
     for file in args.out:
         check_name(file)
     config = load_config(args)
     layout = Layout.of(config, args.results)
-    file, name = find(args.source, config, layout)
+    file, name = find(config, layout, args)
     env = policy.load(file)[1]
     shown = {name: file}
     expert = expert_file(env, config, layout)
@@ -62,32 +62,29 @@ def run(args: argparse.Namespace) -> None:
     elif expert and not args.alone and not expert.samefile(file):
         shown["expert"] = expert
     announce(f"video: films {' and '.join(shown)} on {env}; usually takes less than a minute")
+    rules = {"terminate_when_unhealthy": terminates(file, env, config, args)}  # for both policies
     clips = {
-        label: film(
-            env,
-            policy.load(path)[0],
-            args.seed,
-            args.seconds,
-            terminate_when_unhealthy=resolve_expert(config, env).terminate_when_unhealthy,
-        )
+        label: film(env, policy.load(path)[0], args.seed, args.seconds, **rules)
         for label, path in shown.items()
     }
     clip = beside(clips) if len(clips) > 1 else clips[name]
     comment = comment_of(*shown.values())
     for out in args.out:
-        content = FORMATS[out.suffix](clip, comment)
+        content = FORMATS[out.suffix.lower()](clip, comment)
         with atomic(out) as temporary:
             temporary.write_bytes(content)
-        say(f"{out}: {amount(len(clip.frames), 'frame')}, {len(content) / 1000:.0f} kB")
+        # The number of frames is not given, since a small GIF may hold only some of them.
+        say(f"{out}: {len(clip.frames) * clip.seconds:.1f} s, {len(content) / 1000:.0f} kB")
     for label, path in shown.items():
         say(f"  {label}: {path}")
 
 
-def find(source: str, config: Config, layout: Layout) -> tuple[Path, str]:
-    """Return the policy file that `source` names, and a label for the policy.
+def find(config: Config, layout: Layout, args: argparse.Namespace) -> tuple[Path, str]:
+    """Return the policy file that the source in `args` names, and a label for the policy.
 
-    source: a path, a run's key, or an env id, which stands for the env's expert.
+    The source is a path, a run's key, or an env id, which stands for the env's expert.
     """
+    source = args.source
     path = Path(source)
     if path.exists() or path.suffix == ".safetensors":
         return policy_file(path), "policy"
@@ -98,7 +95,7 @@ def find(source: str, config: Config, layout: Layout) -> tuple[Path, str]:
     if (file := expert_file(source, config, layout)) is None:
         raise UserError(
             f"env {source}: has no expert in {layout.expert(source)} or in data/; train one with "
-            f"`ngt expert {source}`, or give a policy file"
+            f"`{repeated(f'ngt expert {source}', args)}`, or give a policy file"
         )
     return file, "expert"
 

@@ -84,6 +84,8 @@ def events_in(folder: Path | None, layout: Layout) -> Events | None:
     """
     if folder is None:
         return None
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"--tensorboard: {folder} is not a folder; give another name")
     if folder.resolve().is_relative_to(layout.work.resolve()):
         raise UserError(
             f"--tensorboard: {folder} is among the results of the scale, in {layout.work}; "

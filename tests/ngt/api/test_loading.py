@@ -31,6 +31,15 @@ def test_a_shipped_expert_acts_in_the_envs_units() -> None:
     for wrong in (np.zeros(3), np.zeros((2, 2, envs.get_task("Pusher-v5").obs)), 1.0):
         with pytest.raises(UserError, match=r"obs: found shape .*expected \(23,\) or \(n, 23\)"):
             expert.predict(wrong)
+    for odd, said in (
+        ({"pos": np.zeros(3)}, r"found a mapping \{'pos': .*gymnasium\.spaces\.flatten\(env\.obs"),
+        ((np.zeros(3), np.zeros(2)), "found tuple .*expected an array of numbers; flatten a Dict"),
+        ("text", "found text 'text', expected an array of numbers"),
+        (np.full(23, np.nan), "found nan, expected finite numbers"),
+        (np.full((2, 23), 1e300), "found inf, expected finite numbers"),
+    ):
+        with pytest.raises(UserError, match=f"obs: {said}"):
+            expert.predict(odd)  # type: ignore[arg-type]
 
 
 def test_a_path_comes_before_an_env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

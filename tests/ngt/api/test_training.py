@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ngt
@@ -29,8 +32,9 @@ def test_imitating(tmp_path: Path, capsys: Any) -> None:
     assert run.evaluations["step"].unique().tolist()[-1] == 40
     assert run.policy.predict([1.0, 0.0, 0.0]).shape == (1,)
     capsys.readouterr()
-    again = ngt.imitate("Pendulum-v1", FILE, steps=40, seed=0, episodes=1, **common)
-    assert again == run and "finished already" in capsys.readouterr().out
+    again = ngt.imitate("Pendulum-v1", FILE, steps=np.int64(40), seed=0, episodes=1, **common)
+    said = capsys.readouterr().out
+    assert again == run and "finished already" in said and "(in Python, move this folder" in said
 
     settings = {**SMALL, "train": {**SMALL["train"], "steps": 40}}
     rows = ngt.load_runs("test", settings=settings, results=tmp_path)
@@ -64,6 +68,27 @@ def test_steps_override_every_section_of_the_config(tmp_path: Path) -> None:
         ngt.imitate("Pendulum-v1", FILE, episodes=0, **common)
     with pytest.raises(UserError, match="rate 201, but an episode of Pendulum-v1 has at most 200"):
         ngt.imitate("Pendulum-v1", FILE, rate=201, **common)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"steps": 40.5}, "steps: expected an integer, found a number 40.5"),
+        ({"settings": [1]}, "settings: expected a mapping, found a list [1]"),
+        ({"settings": {"train": {"steps": np.int64(4)}}}, "train.steps: expected an integer"),
+        ({"settings": {"train": MappingProxyType({"steps": 4})}}, "settings: Object of type mapp"),
+        ({"demos": None}, "demos: expected a path or the id of an env, found nothing"),
+        ({"demos": 3}, "demos: expected a path or the id of an env, found an integer 3"),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_refused(
+    tmp_path: Path, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        ngt.imitate(**{"env": "Pendulum-v1", "demos": FILE, "results": tmp_path, **arguments})
+    if "demos" not in arguments:
+        with pytest.raises(UserError, match=re.escape(message)):
+            ngt.expert("Pendulum-v1", results=tmp_path, **arguments)
 
 
 def test_an_expert_is_trained(tmp_path: Path) -> None:

@@ -39,6 +39,11 @@ def test_a_run_is_evaluated_with_its_own_settings(ngt: Any, tmp_path: Path) -> N
     assert int(own[0].split()[-1]) == 1000 > int(told[0].split()[-1])
 
 
+@pytest.mark.parametrize("command", [["evaluate", "p"], ["record", "Pendulum-v1", "--random"]])
+def test_a_negative_seed_is_refused(refused: Any, command: list[str]) -> None:
+    assert "--seed: must be at least 0, found -1" in refused(*command, "--seed", "-1")
+
+
 def test_a_damaged_policy_that_ships_is_not_evaluated(
     ngt: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

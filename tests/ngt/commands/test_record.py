@@ -38,6 +38,26 @@ def test_recording_ones_own_policy(ngt: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "results").exists()
 
 
+def test_a_recording_that_training_does_not_read_is_warned_of(ngt: Any, tmp_path: Path) -> None:
+    from ngt.agent.policy import Policy
+    from ngt.agent.sac import Actor
+
+    sac = SacConfig(hidden=(4,))
+    tensors = Policy(Actor(3, 1, sac, [0]), None).snapshot(0)
+    policy.save(tmp_path / "mine", tensors, "Pendulum-v1", sac)
+    how = ["record", "Pendulum-v1", "--scale", "test", "--policy", "mine", "--episodes", "1"]
+    usual = "results/test/demos/Pendulum-v1.npz"
+    warned = [line for line in ngt(*how) if usual in line and line.startswith("warning")]
+    assert len(warned) == 1 and "with these settings, `ngt train` reads " in warned[0]
+    assert warned[0].endswith(
+        f"set envs.Pendulum-v1.demos to this file, or pass --demos {usual} to `ngt train`"
+    )
+    said = ngt(*how, "--set", f"envs.Pendulum-v1.demos={usual}")
+    assert not any("ngt train" in line for line in said)
+    said = ngt(*how, "--set", "envs.Pendulum-v1.demos=''")
+    assert any("field 'source': found mine" in line for line in said)
+
+
 def test_strict_refuses_what_the_env_can_not_have_given(
     ngt: Any, demos_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

@@ -21,7 +21,10 @@ from ngt.settings.resolve import config_hash, file_hash, resolve_expert
 from ngt.training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[3]
-ALREADY = "run {0}: finished already in results/test/runs/{0}; pass --fresh to train it again"
+ALREADY = (
+    "run {0}: finished already in results/test/runs/{0}; to train it again, pass --fresh (in "
+    "Python, move this folder away)"
+)
 KEY = "Pendulum-v1/ngt/state-action-demos{}-rate20/seed{}"
 SHORT = ["--scale", "test", "--set", "train.steps=40", "--set", "train.eval_every=20"]
 SHORT += ["--set", "train.log_every=20", "--set", "train.eval_episodes=1"]

@@ -347,7 +347,7 @@ def remeta(path: Path, **fields: Any) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     said = message(tmp_path / "none.npz")
-    assert said == "no such file; `ngt record` writes it, or --demos names another"
+    assert said == "no such file; make one with `ngt record` or `ngt import`, or name another"
 
 
 @pytest.mark.parametrize("part", [0.0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.9999])
@@ -562,14 +562,29 @@ def test_a_file_of_another_env(file: Path) -> None:
         ({"action": np.full((5, 1), 2.0)}, "field 'action': episode 0, row 0: found 2, expected"),
         ({"reward": np.full(5, np.nan)}, "field 'reward': episode 0, row 0: found nan"),
         ({"action": torch.zeros(5, 1, requires_grad=True)}, "episode 0: action: found no array"),
-        ({"seed": None}, "seed: expected 64-bit integers: "),
-        ({"seed": 2**64}, "seed: expected 64-bit integers: "),
+        ({"seed": None}, "episode 0: seed: found None, expected a 64-bit integer"),
+        ({"seed": 2**64}, "episode 0: seed: found 18446744073709551616, expected a 64-bit int"),
+        ({"seed": 1.7}, "episode 0: seed: found 1.7, expected a 64-bit integer"),
+        ({"terminated": None}, "episode 0: terminated: found None, expected one bool"),
+        ({"terminated": "False"}, "episode 0: terminated: found 'False', expected one bool"),
+        ({"terminated": np.nan}, "episode 0: terminated: found nan, expected one bool"),
+        ({"terminated": np.zeros(5, bool)}, "episode 0: terminated: found array([False, False"),
     ],
 )
 def test_ones_own_episodes_are_checked_as_well(change: Any, expected: str) -> None:
     with pytest.raises(UserError) as caught:
         made(episode(5)._replace(**change))
     assert str(caught.value).startswith(f"episodes: {expected}")
+
+
+def test_episodes_may_come_from_a_generator(tmp_path: Path) -> None:
+    episodes = (episode(steps)._replace(terminated=np.bool_(steps == 4)) for steps in (4, 5))
+    demos = from_episodes("long", episodes, np.zeros(1), "x", actions="unit")
+    assert demos.length.tolist() == [4, 5] and demos.terminated.tolist() == [True, False]
+    save(f"{tmp_path}/a.npz", demos)
+    assert load(f"{tmp_path}/a.npz").checksum == demos.checksum
+    with pytest.raises(UserError, match="episode 0: found a tuple, expected an Episode"):
+        from_episodes("long", [(1, 2, 3)], np.zeros(1), "x", actions="unit")  # type: ignore
 
 
 def test_each_of_ones_own_episodes_is_checked_by_itself() -> None:

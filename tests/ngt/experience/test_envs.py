@@ -5,13 +5,16 @@ import sys
 import warnings
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.wrappers import TransformAction
 
 from ngt.errors import UserError
 from ngt.experience import envs
 from ngt.experience.envs import (
+    OURS,
     TASKS,
     Task,
     check_space,
@@ -65,6 +68,71 @@ def test_actions_are_rescaled_to_the_env(task_id, bound):
         env.step(np.full(env.action_space.shape, action, np.float32))
         assert env.unwrapped.data.ctrl == pytest.approx(action * bound)
     env.close()
+
+
+class Strict(gym.Env):
+    """An env that refuses actions outside its bounds."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (2,))
+
+    def __init__(self, render_mode=None, low=0.0, high=1.0, dtype="float32"):
+        self.action_space = spaces.Box(low, high, (2,), np.dtype(dtype))
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        self.action = action
+        return np.zeros(2, np.float32), 0.0, False, False, {}
+
+
+gym.register("ngt/Strict-v0", Strict)
+
+
+@pytest.mark.parametrize(
+    "low, high, dtype",
+    [
+        (0.1, 0.7, "float64"),
+        (-0.4, 3.0, "float64"),
+        (0.2, 0.9, "float32"),
+        (-0.4, 0.4, "float32"),
+        (0.0, 3.0, "float64"),
+    ],
+)
+def test_rescaled_actions_are_within_the_envs_bounds(low, high, dtype):
+    kwargs = {"low": low, "high": high, "dtype": dtype}
+    task = Task("strict", "ngt/Strict-v0", 2, 2, low, high, 10**6, kwargs)
+    env = make_task(task, True)
+    env.reset(seed=0)
+    box = env.unwrapped.action_space
+    random = np.random.default_rng(0).uniform(-1.0, 1.0, (200, 2))
+    for action in np.concatenate([[[1, -1]], 1 - 1e-7 * abs(random), random]).astype(np.float32):
+        env.step(action)
+        found = env.unwrapped.action
+        assert found == pytest.approx((low + high) / 2 + action * (high - low) / 2, abs=1e-6)
+    env.step(np.array([1.0, -1.0], np.float32))
+    assert np.allclose(env.unwrapped.action, [box.high[0], box.low[0]], rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("task_id", sorted(OURS))
+def test_clipping_would_change_no_action_on_the_suites_own_envs(task_id):
+    dm(task_id)
+    env = make(task_id)
+    box, dice = env.unwrapped.action_space, np.random.default_rng(0)
+    edges = np.nextafter(np.float32([-1, 1]), np.float32(0))
+    actions = np.concatenate(
+        [
+            dice.uniform(-1, 1, (10_000, *box.shape)),
+            np.tanh(dice.normal(0, 5, (10_000, *box.shape))),
+            dice.choice([-1.0, 1.0, 0.0, *edges, 1e-45, -1e-45], (10_000, *box.shape)),
+        ]
+    ).astype(np.float32)
+    found = env.func(actions)
+    env.close()
+    assert not isinstance(env.env, TransformAction), "this would slow down the env"
+    assert found.dtype == box.dtype
+    assert found.tobytes() == found.clip(box.low, box.high).tobytes()
 
 
 def test_ant_has_its_contact_forces():

@@ -71,6 +71,22 @@ def test_without_next_observations_the_last_step_of_each_is_left_out(
     assert "the last step of each episode was omitted" in note
 
 
+def test_episodes_of_one_step_are_counted_when_they_are_left_out(tmp_path: Path) -> None:
+    data = arrays(following=False)
+    data["terminals"][[4, 8]] = True  # rows 4, 8 and 9 are episodes of one step
+    found = written(tmp_path, "npz", data)
+    assert [len(e.action) for e in found.episodes] == [3, 2]
+    assert found.notes[-1] == "episodes of a single step, which were omitted: 3"
+
+
+def test_a_group_instead_of_an_array_is_refused(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.hdf5", "w") as file:
+        for name, array in arrays().items():
+            file[f"{name}/x" if name == "observations" else name] = array
+    with pytest.raises(UserError, match=r"observations: found a group \(x\), expected one array"):
+        read_hdf5(tmp_path / "a.hdf5", "any")
+
+
 def test_names_of_gymnasium_are_known(tmp_path: Path) -> None:
     new = ("obs", "acts", "reward", "terminations", "truncations", "next_obs")
     data = dict(zip(new, arrays().values(), strict=True))

@@ -16,6 +16,7 @@ from gymnasium import spaces
 from minari.data_collector.episode_buffer import EpisodeBuffer
 
 from ngt.errors import UserError
+from ngt.experience import envs
 from ngt.experience.demos import Demos, from_episodes
 from ngt.foreign.minari import read, write
 
@@ -117,6 +118,62 @@ def test_observations_that_are_dictionaries_are_flattened() -> None:
         for i, last in enumerate([np.float32(7.0), np.float32(8.0)])
     ]
     assert found.gym_id is None and np.array_equal(found.episodes[0].obs, rows)
+
+
+class Odd(gym.Env[Any, Any]):
+    """An env whose bounds are not symmetric."""
+
+    def __init__(self, low: float, high: float, dtype: str, render_mode: Any = None) -> None:
+        self.observation_space = spaces.Box(-1.0, 1.0, (2,))
+        self.action_space = spaces.Box(low, high, (1,), np.dtype(dtype).type)
+
+
+def register(monkeypatch: pytest.MonkeyPatch, entry: Any, **kwargs: Any) -> Demos:
+    """Register an env with this entry point, and return demonstrations of its extreme actions."""
+    monkeypatch.setattr(gym.envs.registration, "registry", dict(gym.registry))
+    gym.envs.registration.registry.pop("Odd-v0", None)
+    gym.register("Odd-v0", entry_point=entry, max_episode_steps=9, kwargs=kwargs)
+    low, high = kwargs["low"], kwargs["high"]
+    task = envs.Task("Odd-v0", "Odd-v0", 2, 1, low, high, 9)
+    monkeypatch.setattr(envs, "TASKS", {**envs.TASKS, "Odd-v0": task})
+    action = np.array([[1.0], [-1.0]], np.float32)
+    return Demos(
+        env="Odd-v0",
+        obs=np.zeros((3, 2), np.float32),
+        action=action,
+        reward=np.zeros(2, np.float32),
+        length=np.array([2]),
+        terminated=np.array([False]),
+        returns=np.zeros(1),
+        seeds=np.array([-1]),
+        random_returns=np.zeros(1),
+        source="odd",
+    )
+
+
+@pytest.mark.parametrize(
+    "low, high, dtype", [(0.1, 0.7, "float64"), (-0.4, 3.0, "float64"), (0.2, 0.9, "float32")]
+)
+def test_written_actions_are_within_the_envs_bounds(
+    monkeypatch: pytest.MonkeyPatch, low: float, high: float, dtype: str
+) -> None:
+    demos = register(monkeypatch, f"{__name__}:Odd", low=low, high=high, dtype=dtype)
+    write(demos, "odd-v0", "here")
+    (episode,) = minari.load_dataset("odd-v0")
+    space = minari.load_dataset("odd-v0").action_space
+    assert all(space.contains(action) for action in episode.actions), episode.actions
+
+
+def test_a_class_as_entry_point_is_written_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts: dict[str, Any] = {"low": -1.0, "high": 1.0, "dtype": "float32"}
+    write(register(monkeypatch, Odd, **facts), "odd-v0", "here")
+    assert minari.load_dataset("odd-v0").env_spec.entry_point == f"{__name__}:Odd"
+    entries = {"lambda-v0": lambda **kw: Odd(**kw), "local-v0": type("X", (Odd,), {})}
+    for name, entry in entries.items():
+        with pytest.raises(
+            UserError, match=r"env 'Odd-v0': a dataset can't name this env .*regist"
+        ):
+            write(register(monkeypatch, entry, **facts), name, "here")
 
 
 def test_what_is_refused(root: Path) -> None:

@@ -96,6 +96,23 @@ def test_an_absent_run_is_an_error_that_names_it(
     assert table["demos"].tolist() == [present.demos]
 
 
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_damaged_run_is_always_an_error(
+    layout: Layout, config: Config, partial: bool, train: Any
+) -> None:
+    one, four = keys(config)
+    for key in (one, four):
+        train(config, key, {200: [-800.0]})
+    file = layout.run(four) / "eval.csv"
+    file.write_text(file.read_text(encoding="utf-8").replace("-800", "-900"), encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        read_runs(layout, config, "f", allow_partial=partial)
+    assert str(caught.value) == (
+        f"run {four}: damaged ({file} was changed or damaged (checksum)); train it again with `ngt "
+        f"train {four} --scale test`"
+    )
+
+
 def test_runs_come_with_their_status_and_record(layout: Layout, config: Config, train: Any) -> None:
     first, second = keys(config)
     runs = read_keys(layout, config, [first, second], "figures.f", allow_partial=True)

@@ -54,6 +54,17 @@ def test_a_gif_has_the_frames_their_time_and_its_words(clip: Clip) -> None:
     assert len(frames_of(half)) == 5 and len(half) < len(content)
 
 
+@pytest.mark.parametrize(("rate", "every"), [(30, 1), (1 / 0.045, 1), (24, 2), (7, 2)])
+def test_a_gif_plays_in_real_time(clip: Clip, rate: float, every: int) -> None:
+    frames = [np.roll(clip.frames[0], i, axis=1) for i in range(31)]
+    with Image.open(io.BytesIO(encode(Clip(frames, 1 / rate), 40, every, 8, ""))) as image:
+        end = 0.0
+        for i in range(image.n_frames):  # type: ignore[attr-defined]
+            image.seek(i)
+            end += image.info["duration"]
+            assert end == pytest.approx(1000 * min(31, every * (i + 1)) / rate, abs=5.1)
+
+
 def test_a_small_body_keeps_its_colour_among_few_colours() -> None:
     """Draw a shaded orange body before a noisy grey floor and sky, which take most colours."""
     y, x = np.mgrid[:120, :160]

@@ -86,5 +86,10 @@ def test_the_time_of_a_step() -> None:
         return SimpleNamespace(unwrapped=SimpleNamespace(**facts), metadata={"render_fps": 50})
 
     assert step_seconds("x", env()) == 0.02 and step_seconds("x", env(dt=0.1)) == 0.1
-    with pytest.raises(UserError, match="render_fps"):
-        step_seconds("x", env(dt="now"))
+    assert step_seconds("x", env(dt=np.float32(0.25))) == 0.25
+    for odd in ("now", 0, float("nan"), float("inf")):
+        with pytest.raises(UserError, match=f"`dt` or 1 / render_fps, are {odd!r}, not a number"):
+            step_seconds("x", env(dt=odd))
+    bare = SimpleNamespace(unwrapped=SimpleNamespace(), metadata={})
+    with pytest.raises(UserError, match="its metadata lacks 'render_fps'"):
+        step_seconds("x", bare)  # type: ignore[arg-type]

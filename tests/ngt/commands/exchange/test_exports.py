@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ngt.experience import demos
@@ -25,3 +26,12 @@ def test_there_and_back(
     assert (first.action == back.action).all()
     assert (first.obs == back.obs).all() and (first.seeds == back.seeds).all()
     assert "exists" in refused("export", "minari", str(FILE), "--id", "lab/pendulum-v0")
+
+
+def test_files_that_are_no_demonstrations(refused: Any, tmp_path: Path) -> None:
+    how = ["--id", "lab/x-v0"]
+    said = refused("export", "minari", "none.npz", *how)
+    assert "none.npz: no such file; make one with `ngt record` or `ngt import`, or name" in said
+    np.savez(tmp_path / "theirs.npz", obs=np.zeros((2, 3)))
+    said = refused("export", "minari", "theirs.npz", *how)
+    assert "theirs.npz: it seems to be a NumPy archive of another layout; `ngt import npz" in said

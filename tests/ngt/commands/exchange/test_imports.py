@@ -46,6 +46,19 @@ def test_the_unit_is_asked_for_and_nothing_is_replaced(
     assert (tmp_path / "new.npz").read_text() == "mine"
 
 
+def test_more_episodes_than_the_source_has_are_refused(refused: Any, tmp_path: Path) -> None:
+    said = refused("import", "imitation", HOPPER, *HOW, "--actions", "env", "--episodes", "99")
+    assert f"--episodes: found 99, but {HOPPER} has 2 episodes to import; pass at most 2" in said
+    assert not (tmp_path / "new.npz").exists()
+
+
+def test_a_file_of_the_suite_needs_no_import(refused: Any) -> None:
+    file = str(ROOT / "tests/data/Pendulum-v1.npz")
+    how = ["--env", "Pendulum-v1", "--actions", "unit", "--out", "new.npz"]
+    said = refused("import", "npz", file, *how)
+    assert "it is a demonstration file of the suite already; use it without an import" in said
+
+
 def test_episodes_of_stable_baselines3_are_imported(ngt: Any, tmp_path: Path, capsys: Any) -> None:
     """Import episodes of stable-baselines3; --demos must refuse their file before the import."""
     from stable_baselines3 import SAC

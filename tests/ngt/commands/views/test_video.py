@@ -58,6 +58,22 @@ class Column(gym.Env):
 gym.register("Column-v0", entry_point=Column)
 register(Task("Column-v0", "Column-v0", obs=2, act=1, low=-1.0, high=1.0, time_limit=20))
 """
+# The same env, but episodes end after 5 steps unless `terminate_when_unhealthy` is off.
+FALL = """
+from column_env import *
+
+class Fall(Column):
+    def __init__(self, render_mode=None, terminate_when_unhealthy=True):
+        super().__init__(render_mode)
+        self.ends = terminate_when_unhealthy
+
+    def step(self, action):
+        obs, reward, *rest = super().step(action)
+        return obs, reward, self.ends and self.at > 34, *rest[1:]
+
+gym.register("Fall-v0", entry_point=Fall)
+register(Task("Fall-v0", "Fall-v0", 2, 1, -1.0, 1.0, 20, can_terminate=True))
+"""
 RUN = "Column-v0/ngt/state-action-demos1-rate20/seed0"
 
 
@@ -101,7 +117,7 @@ def test_an_own_env_with_its_expert(
     agent = save(tmp_path / "results/test/runs" / RUN / shipped.POLICY, "Column-v0", 9.0)
     how = ["--config", "mine.yaml", "--scale", "test", "--out", "a.gif"]
     said = ngt("video", RUN, *how)
-    assert said[0].startswith("Column-v0: no expert to show") and "a.gif: 20 frames" in said[1]
+    assert said[0].startswith("Column-v0: no expert to show") and "a.gif: 2.0 s, " in said[1]
     assert np.shape(frames_of(tmp_path / "a.gif")) == (20, 320, 320, 3)
 
     expert = save(tmp_path / "results/test/experts/Column-v0" / shipped.POLICY, "Column-v0", -9.0)
@@ -121,12 +137,33 @@ def test_an_own_env_with_its_expert(
         words = image.info["comment"].decode()
     assert words == f"policy sha256 {sha256(agent)}, {sha256(expert)}"
 
+    ngt("video", "Column-v0", *how[:-1], "b.GIF")
+    assert len(frames_of(tmp_path / "b.GIF")) == 20
     assert len(ngt("video", "Column-v0", *how)) == 2, "an env's video shows its expert alone"
     with Image.open(tmp_path / "a.gif") as image:
         assert image.info["comment"].decode() == comment_of(expert)
     ngt("video", str(agent.parent), *how, "--alone")
     with Image.open(tmp_path / "a.gif") as image:
         assert image.info["comment"].decode() == comment_of(agent)
+
+
+def test_a_run_is_filmed_with_its_own_settings(
+    ngt: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "column_env.py").write_text(OWN)
+    (tmp_path / "fall_env.py").write_text(FALL)
+    monkeypatch.syspath_prepend(tmp_path)
+    import_module("fall_env")
+    file = save(tmp_path / "run" / shipped.POLICY, "Fall-v0", 9.0)
+    film = ["video", "run", "--alone", "--out", "a.gif", "--set", "imports=[fall_env]"]
+    for own, more, frames in (
+        ('{"terminate_when_unhealthy": true}', [], 5),
+        ('{"terminate_when_unhealthy": false}', [], 20),
+        ('{"terminate_when_unhealthy": false}', ["--set", "terminate_when_unhealthy=true"], 5),
+    ):
+        (file.parent / "config.json").write_text(own)
+        ngt(*film, *more)
+        assert len(frames_of(tmp_path / "a.gif")) == frames
 
 
 @pytest.mark.parametrize(
@@ -138,7 +175,12 @@ def test_an_own_env_with_its_expert(
         (["HalfCheetah-v4", "--out", "a.gif", "--seconds", "0"], "must be above 0"),
         (["HalfCheetah-v4", "--out", "a.gif", "--seconds", "nan"], "must be above 0"),
         (["HalfCheetah-v4", "--out", "a.gif", "--seconds", "inf"], "must be above 0 and finite"),
+        (["HalfCheetah-v4", "--out", "a.gif", "--seed", "-1"], "--seed: must be at least 0, fou"),
         (["Reacher-v5", "--out", "a.gif"], "env Reacher-v5: has no expert"),
+        (
+            ["Reacher-v5", "--out", "a.gif", "--scale", "test", "--set", "pack=3"],
+            "train one with `ngt expert Reacher-v5 --scale test --set pack=3`",
+        ),
         (["Reacher-v5/ngt", "--out", "a.gif"], "not a run key"),
         ([RUN.replace("Column-v0", "Reacher-v5"), "--out", "a.gif"], "no such file"),
         (["no.safetensors", "--out", "a.gif"], "policy no.safetensors: no such file"),

@@ -126,6 +126,12 @@ def test_without_tensorboard_a_line_says_what_to_install(
     assert "pip install tensorboard (the extra `tensorboard`)" in line and not Path("tb").exists()
 
 
+def test_a_file_is_no_folder_for_tensorboard(refused: Any, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    line = refused("watch", "--scale", "test", "--tensorboard", "mine.txt")
+    assert "--tensorboard: mine.txt is not a folder; give another name" in line
+
+
 @pytest.mark.slow
 def test_training_gives_the_same_bytes_while_it_is_watched(ngt: Any, tmp_path: Path) -> None:
     """Train with and without a follower that looks many times a second."""
