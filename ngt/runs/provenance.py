@@ -192,16 +192,6 @@ def provenance(*models: str) -> dict[str, Any]:
     }
 
 
-def gpu(device: str) -> dict[str, str]:
-    """Return the entry of run.json with the name of a CUDA device, or no entry for other devices.
-
-    The entry tells apart GPUs in machines whose entry `machine` is the same.
-    """
-    import torch  # here, so that commands that only read records start faster
-
-    return {"gpu": torch.cuda.get_device_name(device)} if device.startswith("cuda") else {}
-
-
 def _git(*args: str) -> str | None:
     """Run git and return its output.
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ngt.errors import UserError
 from ngt.files import read_json, sha256
 from ngt.runs.folder import VALUES, Record
-from ngt.runs.keys import RunKey, resolve_key, run_table
+from ngt.runs.keys import RunKey, resolve_key
 from ngt.runs.provenance import source_hash
 from ngt.runs.status import Status
 from ngt.settings.config import CellConfig, Config
@@ -258,13 +258,3 @@ class Published:
             raise self._fail(f"expert {env} is missing")
         self.check([], [env])
         return self.record(expert_name(env))
-
-    def strays(self, keys: Sequence[RunKey]) -> list[str]:
-        """Return the names of published runs that no figure or table of the config requests.
-
-        A run is included only if one of `keys` equals the run's key apart from the seed.
-        """
-        known = {str(key) for key in run_table(self.config)}
-        cells = {str(key).rpartition("/")[0] for key in keys}
-        others = self.manifest["runs"].keys() - known
-        return sorted(name for name in others if name.rpartition("/")[0] in cells)

@@ -70,11 +70,12 @@ def read_keys(
     if isinstance(origin, Published):
         origin.check(keys)
         allow_partial = True
-    for stray in origin.strays(keys):
-        raise UserError(
-            f"run {stray}: it is in no artefact at scale {config.scale}; move it elsewhere, or "
-            f"add it to {where}"
-        )
+    else:  # published records may have runs that the config leaves out, e.g. of more seeds
+        for stray in origin.strays(keys):
+            raise UserError(
+                f"run {stray}: it is in no artefact at scale {config.scale}; move it elsewhere, or "
+                f"add it to {where}"
+            )
     statuses, records, frames = {}, {}, []
     for key in keys:
         statuses[key] = status = origin.status(key)

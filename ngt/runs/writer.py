@@ -22,7 +22,7 @@ from torch import Tensor
 from ngt.agent import policy
 from ngt.files import checksum, write_json
 from ngt.runs.former import set_aside
-from ngt.runs.provenance import gpu, provenance
+from ngt.runs.provenance import provenance
 from ngt.runs.status import PART
 from ngt.settings.config import CellConfig
 from ngt.settings.resolve import config_hash
@@ -119,9 +119,17 @@ class RunWriter:
                 "wall_seconds": round(time.monotonic() - self._clock, 1),
                 "threads": torch.get_num_threads(),
                 **self.provenance,
-                **gpu(str(record.get("device"))),
+                **_gpu(str(record.get("device"))),
             },
         )
         set_aside(self.folder)
         for name in (*names, "run.json"):
             self._part(name).replace(self.folder / name)
+
+
+def _gpu(device: str) -> dict[str, str]:
+    """Return the entry of run.json with the name of a CUDA device, or no entry for other devices.
+
+    The entry tells apart GPUs in machines whose entry `machine` is the same.
+    """
+    return {"gpu": torch.cuda.get_device_name(device)} if device.startswith("cuda") else {}
