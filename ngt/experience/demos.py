@@ -246,7 +246,7 @@ def _read(path: str | Path, where: str) -> dict[str, NDArray[Any]]:
                     data[name] = np.lib.format.read_array(file, allow_pickle=False)
     except FileNotFoundError:
         raise UserError(
-            f"{where}: no such file; make one with `ngt record` or `ngt import`, or name another"
+            f"{where}: no such file; `ngt record` writes it, or name another file"
         ) from None
     except UserError:
         raise

@@ -347,7 +347,7 @@ def remeta(path: Path, **fields: Any) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     said = message(tmp_path / "none.npz")
-    assert said == "no such file; make one with `ngt record` or `ngt import`, or name another"
+    assert said == "no such file; `ngt record` writes it, or name another file"
 
 
 @pytest.mark.parametrize("part", [0.0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.9999])

@@ -31,7 +31,7 @@ def test_there_and_back(
 def test_files_that_are_no_demonstrations(refused: Any, tmp_path: Path) -> None:
     how = ["--id", "lab/x-v0"]
     said = refused("export", "minari", "none.npz", *how)
-    assert "none.npz: no such file; make one with `ngt record` or `ngt import`, or name" in said
+    assert "none.npz: no such file; `ngt record` writes it, or name another file" in said
     np.savez(tmp_path / "theirs.npz", obs=np.zeros((2, 3)))
     said = refused("export", "minari", "theirs.npz", *how)
     assert "theirs.npz: it seems to be a NumPy archive of another layout; `ngt import npz" in said
