@@ -21,7 +21,7 @@ from ngt.settings.resolve import (
     own_file,
 )
 from ngt.settings.schema import check_partial
-from ngt.text import check_label, check_name
+from ngt.text import amount, check_label, check_name
 
 # Endings of the files of figures, tables and documents, which lie beside the folders of studies.
 ENDINGS = (".pdf", ".png", ".csv", ".tex", ".json", ".md", ".html")
@@ -184,8 +184,8 @@ def _check_demos(config: Config, env: str, count: int, where: str) -> None:
         most = expert_config(config, env).episodes
         if count > most:
             raise UserError(
-                f"{where}: {count} requested, but the expert of {env} is recorded for {most} "
-                f"episodes; raise expert.episodes"
+                f"{where}: {count} requested, but the expert of {env} is recorded for "
+                f"{amount(most, 'episode')}; raise expert.episodes"
             )
     elif shipped.ships(env):
         most = shipped.read(env)["episodes"]

@@ -159,7 +159,7 @@ def _mean_rates(clocks: Mapping[RunKey, tuple[Array, Array]], method: str, env: 
 def _percent(change: float) -> str:
     if math.isnan(change):
         return "too few evaluations"
-    return f"{100 * change:+.1f} %".replace("-", "−")
+    return f"{round(100 * change, 1) + 0.0:+.1f} %".replace("-", "−")
 
 
 def _on_equal_gpus(

@@ -162,7 +162,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "figure without methods": (
         shown("figures.f.envs=[Ant-v4]"),
-        ["figures.f.methods: empty; name at least one"],
+        ["figures.f: no scale has it, so it must name `methods` and `envs`; known: ablation_"],
     ),
     "duplicate seed": (
         shown("figures.main_figure.seeds=[0, 1, 0]"),
