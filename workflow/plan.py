@@ -329,14 +329,13 @@ def _as_input(file: str) -> str:
     return path
 
 
-def read(user: Mapping[str, Any], files: Iterable[Path] = (), *, main: bool = True) -> Plan:
+def read(user: Mapping[str, Any], files: Iterable[Path] = ()) -> Plan:
     """Check a user's settings and return the plan for them.
 
     Args:
         user: the user's settings, including the `cluster` section.
         files: the config files that contain these settings. They are read again to report duplicate
             keys, since Snakemake silently keeps only the last duplicate.
-        main: the argument of `Plan`.
     """
     for file in files:
         read_yaml(file)
@@ -344,6 +343,5 @@ def read(user: Mapping[str, Any], files: Iterable[Path] = (), *, main: bool = Tr
     config = load({key: value for key, value in user.items() if key != "cluster"})
     labels.check(config)
     reference(config)  # raises UserError if the main figure lacks the reference method
-    if main:
-        check_registered(env for figure in config.figures.values() for env in figure.envs)
-    return Plan(config, Layout.of(config), site, main=main)
+    check_registered(env for figure in config.figures.values() for env in figure.envs)
+    return Plan(config, Layout.of(config), site)

@@ -126,7 +126,7 @@ def machines(records: Mapping[RunKey, Record]) -> Table:
     """Return a table of the machines and library versions that made the runs."""
     flat = [{**r, **(r.get("versions") or {})} for r in records.values()]
     libraries = dict.fromkeys(name for r in records.values() for name in r.get("versions") or ())
-    gpu = [name for name in ("gpu",) if any(name in r for r in flat)]
+    gpu = ["gpu"] if any("gpu" in r for r in flat) else []
     fields = ("machine", "device", *gpu, "threads", "python", *libraries)
     widths = {"machine": 0.2, "device": 0.12}
     columns = {name: Column(name, width=widths.get(name)) for name in (*fields, "runs")}

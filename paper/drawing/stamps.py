@@ -16,14 +16,13 @@ from pathlib import Path
 
 from ngt.errors import UserError
 from ngt.experience import shipped
-from ngt.files import checksum
+from ngt.files import CHECKOUT, checksum
 from ngt.runs import published
 from ngt.runs.keys import Layout, run_table
 from ngt.settings.config import Config
 from ngt.settings.resolve import config_hash
 from paper.register import FIGURES, TABLES, Artefact
 
-ROOT = Path(__file__).parents[2]
 PACKAGES = ("paper", "ngt", "baselines")  # what draws, what it reads runs with, and the methods
 CODE = {".py", ".json", ".mplstyle", ".tex", ".bib", ".html", ".css", ".js"}
 
@@ -100,7 +99,7 @@ def stamp(config: Config, layout: Layout, artefact: Artefact, picture: str = "")
 
 
 @functools.cache
-def code_hash(root: Path = ROOT) -> str:
+def code_hash(root: Path = CHECKOUT) -> str:
     """Return a hash of the packages' files that contain code, templates or styles."""
     every = itertools.chain.from_iterable((root / name).rglob("*") for name in PACKAGES)
     files = sorted(file for file in every if file.suffix in CODE)

@@ -409,7 +409,7 @@ def test_ablations_add_their_own_runs_to_the_main_figures(
 
 
 def test_every_expert_that_should_ship_does() -> None:
-    found = read({"scale": "lite"}, main=False)
+    found = read({"scale": "lite"})
     assert found.unshipped() == [] and found.shipping() == ([], [])
 
 
@@ -417,7 +417,7 @@ def test_an_expert_that_does_not_ship_is_to_be_shipped(monkeypatch: pytest.Monke
     env = next(env for env in TASKS if TASKS[env].aim is not None)
     ships = shipped.ships
     monkeypatch.setattr(shipped, "ships", lambda name: name != env and ships(name))
-    found = read({"scale": "lite"}, main=False)
+    found = read({"scale": "lite"})
     assert found.unshipped() == [env]
     receipt = f"results/lite/shipped/{env}.done.{found.expert_hash[env]}"
     page = "results/lite/shipped/page.done"
