@@ -37,9 +37,16 @@ def draw(axes: Axes, x: Array, y: Array, look: Look, zorder: float) -> None:
     axes.plot(x, y, color=look.color, marker=look.marker, zorder=zorder, **MARKER)
 
 
-def arrow(axes: Axes, x: float, y: float, look: Look, *, above: bool) -> None:
-    """Draw an arrow at the edge of the axes, towards a line's values beyond it."""
+def arrow(
+    axes: Axes, x: float, y: float, look: Look, *, above: bool, sideways: bool = False
+) -> None:
+    """Draw an arrow at the edge of the axes, towards a line's values beyond it.
+
+    sideways: True if the values are beyond the x axis instead of the y axis.
+    """
     marker = UP if above else DOWN
+    if sideways:
+        marker = Path(np.asarray(marker.vertices)[:, ::-1], marker.codes)
     look_of: dict[str, Any] = {"linestyle": "none", "zorder": 700, "clip_on": False, **ARROW}
     axes.plot(x, y, color=look.color, marker=marker, **look_of)
 

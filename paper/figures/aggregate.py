@@ -20,7 +20,7 @@ from paper.drawing.style import Look, Note
 from paper.numbers import bootstrap
 from paper.numbers.statistics import Array, Estimate
 from paper.tables.aggregate import Aggregates, collect, notes
-from paper.words import ABSENT
+from paper.words import ABSENT, show
 
 ROW = 0.17  # height of a method's row, in inches
 TAUS = 101  # number of scores at which a performance profile is evaluated
@@ -41,8 +41,8 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     first = figure.add_subplot(grid[0, 0])
     gap, better = (figure.add_subplot(grid[0, i], sharey=first) for i in (1, 2))
     both = {m: a.both(m, a.scores) for m in a.methods}
-    _rows(first, a, looks, lambda m: both[m][0])
-    _rows(gap, a, looks, lambda m: both[m][1])
+    cut = _rows(first, a, looks, lambda m: both[m][0])
+    cut += _rows(gap, a, looks, lambda m: both[m][1])
     _rows(better, a, looks, lambda m: a.better(m, a.scores))
     first.axvline(1, **EXPERT)
     better.axvline(0.5, **EXPERT)
@@ -67,7 +67,7 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
         Line2D([], [], **looks[m].line, marker=looks[m].marker, label=method_label(config, m))
         for m in a.methods
     ]
-    style.footer(figure, handles, [reading(a), *notes(a)])
+    style.footer(figure, handles, [reading(a), *notes(a), *_reach(cut)])
     return figure
 
 
@@ -79,21 +79,39 @@ def _say(axes: Axes, text: str) -> None:
 
 def _rows(
     axes: Axes, a: Aggregates, looks: dict[str, Look], value: Callable[[str], Estimate | None]
-) -> None:
-    """Draw each method's estimate as a marker on a bar for its interval, in order from the top."""
-    for y, method in enumerate(a.methods):
-        e, look = value(method), looks[method]
-        if e is None:
-            continue
-        axes.plot(
-            [e.low, e.high],
-            [y, y],
-            color=look.color,
-            linewidth=4,
-            alpha=0.35,
-            solid_capstyle="butt",
-        )
-        marks.draw(axes, np.array([e.value]), np.array([y]), look, 3)
+) -> list[float]:
+    """Draw each method's estimate as a marker on a bar for its interval, in order from the top.
+
+    The x axis stays within LIMIT. A marker beyond it is drawn at the edge, and an arrow shows that
+    a marker or a bar is cut. Return the values that are cut.
+    """
+    found = {y: e for y, m in enumerate(a.methods) if (e := value(m)) is not None}
+    for y, e in found.items():
+        color = looks[a.methods[y]].color
+        bar: dict[str, Any] = {"linewidth": 4, "alpha": 0.35, "solid_capstyle": "butt"}
+        axes.plot([e.low, e.high], [y, y], color=color, **bar)
+        at = np.clip([e.value], *LIMIT)
+        marks.draw(axes, at, np.array([y]), looks[a.methods[y]], 3)
+    low, high = np.clip(axes.get_xlim(), *LIMIT)
+    axes.set_xlim(low, high)
+    cut = []
+    for y, e in found.items():
+        for edge, end, above in ((low, np.nanmin(e), False), (high, np.nanmax(e), True)):
+            if end > edge if above else end < edge:
+                marks.arrow(axes, edge, y, looks[a.methods[y]], above=above, sideways=True)
+                cut.append(float(end))
+    return cut
+
+
+def _reach(cut: Sequence[float]) -> list[Note]:
+    """Return a note about values that are cut, or no note if there are none."""
+    if not cut:
+        return []
+    ends = " and ".join(show(x, "{:.2g}") for x in sorted({min(cut), max(cut)}))
+    low, high = (show(x, "{:g}") for x in LIMIT)
+    return [
+        Note(f"← →: cut. The axes of the top row end at {low} and {high}; values reach {ends}.")
+    ]
 
 
 def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:

@@ -72,10 +72,11 @@ def aggregates(
 ) -> tuple[Estimate, Estimate]:
     """Return the interquartile mean and the optimality gap of all scores.
 
-    The optimality gap is the mean of max(0, 1 - score).
+    The optimality gap is the mean of max(0, 1 - score), so its interval is cut at 0.
     """
     iqm = estimates(metrics.aggregate_iqm, [scores], settings, "aggregates", *axes)[0]
-    return iqm, mean(1 - np.minimum(scores, 1))
+    gap = mean(1 - np.minimum(scores, 1))
+    return iqm, gap._replace(low=float(np.maximum(gap.low, 0)))
 
 
 def improvement(x: Array, y: Array, settings: StatisticsConfig, *axes: str | int) -> Estimate:

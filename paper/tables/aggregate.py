@@ -154,28 +154,25 @@ def collect(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey]) -> Agg
     )
 
 
-def notes(a: Aggregates) -> list[Note]:
-    """Return notes that explain scores, aggregates and intervals, and name missing runs."""
+def notes(a: Aggregates, *, pairs: bool = False) -> list[Note]:
+    """Return notes that explain scores, aggregates and intervals, and name missing runs.
+
+    pairs: True if only P is shown, for pairs of methods.
+    """
     window, tasks, n = a.config.window, len(a.scores.tasks), a.seeds
     score = f"mean of its last {window} evaluations" if window > 1 else "last evaluation"
     text = (
         f"Scale {a.config.scale}: {tasks} task{'s' * (tasks != 1)} (an env with a number of "
         f"demonstrations), n = {n} seed{'s' * (n != 1)} per task. A run's score is the {score}, "
-        f"normalised: random 0, expert 1. IQM: mean of the middle half of all scores; optimality "
-        f"gap: mean shortfall of the scores from 1; P({a.label} > method): probability that a run "
-        f"of {a.label} scores higher than one of the method on the same task; a tie counts half. "
+        f"normalised: random 0, expert 1. "
     )
-    if n > 1:
+    if not pairs:
         text += (
-            f"All intervals are 95%: a t interval for the gap, which is a mean; a stratified "
-            f"bootstrap over seeds within each task ({a.config.statistics.reps} repetitions) for "
-            f"the IQM and P. If all runs of one method score higher than all runs of the other, "
-            f"P is 0 or 1, and its interval has no width, so that it does not show how certain P "
-            f"is. "
-            f"{coverage.caution([n], 'mean', 'IQM', 'P', tasks=tasks)}"
+            f"IQM: mean of the middle half of all scores; optimality gap: mean shortfall of the "
+            f"scores from 1; P({a.label} > method): probability that a run of {a.label} scores "
+            f"higher than one of the method on the same task. "
         )
-    else:
-        text += "One seed per task leaves nothing to resample, so there are no intervals."
+    text += f"A tie counts half. {_intervals(a, pairs)}"
     out = [Note(text)]
     if a.unscored:
         out.append(Note(f"{' '.join(a.unscored)} They are left out here.", alert=True))
@@ -186,7 +183,7 @@ def notes(a: Aggregates) -> list[Note]:
         text = f"PARTIAL: {runs} {ABSENT[a.config.records]}."
         if not tasks and not a.unscored:
             text += " No aggregates: they need all runs of some task."
-        elif a.reference not in a.scores.of:
+        elif a.reference not in a.scores.of and not pairs:
             text += f" No P, since {a.label} has no run."
         if a.scores.silent:
             labels = ", ".join(method_label(a.config, m) for m in a.scores.silent)
@@ -197,6 +194,25 @@ def notes(a: Aggregates) -> list[Note]:
         text = f"Tasks left out for all methods, since some method lacks a run there: {left_out}."
         out.append(Note(text, alert=bool(a.absent)))
     return out
+
+
+def _intervals(a: Aggregates, pairs: bool) -> str:
+    """Explain the intervals, and say how often they cover the true value."""
+    n, tasks = a.seeds, len(a.scores.tasks)
+    if n == 1:
+        return "One seed per task leaves nothing to resample, so there are no intervals."
+    kinds = (
+        f"a stratified bootstrap over seeds within each task ({a.config.statistics.reps} "
+        f"repetitions)"
+    )
+    if not pairs:
+        kinds = f"a t interval, cut at 0, for the gap, which is a mean; {kinds} for the IQM and P"
+    shown = ("P",) if pairs else ("mean", "IQM", "P")
+    return (
+        f"All intervals are 95%: {kinds}. If all runs of one method score higher than all runs of "
+        f"the other, P is 0 or 1, and its interval has no width, so that it does not show how "
+        f"certain P is. {coverage.caution([n], *shown, tasks=tasks)}"
+    )
 
 
 def rows(a: Aggregates) -> Iterator[dict[str, Cell]]:

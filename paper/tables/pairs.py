@@ -33,7 +33,9 @@ def table(a: Aggregates) -> Table:
         "The probability that a run of method A scores higher than one of method B on the same "
         "task, over all tasks, with its 95% interval (low, high)."
     )
-    said, marks = ([n.text for n in notes(a) if n.alert == alert] for alert in (False, True))
+    said, marks = (
+        [n.text for n in notes(a, pairs=True) if n.alert == alert] for alert in (False, True)
+    )
     said.append("P(B > A) is 1 − P(A > B), and its interval ends at 1 − high and 1 − low.")
     return Table(caption, COLUMNS, list(rows(a)), said, marks)
 

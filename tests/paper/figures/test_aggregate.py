@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.path import Path as MarkerPath
 
 from ngt.runs.table import read_runs
 from paper import command
@@ -32,8 +34,13 @@ def words(figure: Figure) -> str:
 
 def points(axes: Axes) -> dict[int, float]:
     """Return the x value of each row's marker."""
-    lines = (line for line in axes.lines if line.get_marker() != "None")
+    lines = (line for line in axes.lines if isinstance(m := line.get_marker(), str) and m != "None")
     return {int(line.get_ydata()[0]): float(line.get_xdata()[0]) for line in lines}
+
+
+def marked(axes: Axes) -> list[Line2D]:
+    """Return the arrows at the edges."""
+    return [line for line in axes.lines if isinstance(line.get_marker(), MarkerPath)]
 
 
 def bars(axes: Axes) -> dict[int, tuple[float, float]]:
@@ -84,6 +91,30 @@ def test_axes_end_where_every_figure_s_do(make_study: Make) -> None:
     study.write(study.key("ngt", seed=0), [-9.0])
     study.write(study.key("ngt", seed=1), [9.0])
     assert draw(study).axes[-1].get_xlim() == (-0.5, 1.5)
+
+
+def test_an_extreme_score_is_cut_and_named(make_study: Make, tidy: Make) -> None:
+    study = make_study(methods=["ngt", "bc"], demos=[1], seeds=[0, 1])
+    for method, values in {"ngt": (0.8, 0.9), "bc": (-60.0, -40.0)}.items():
+        for seed, value in enumerate(values):
+            study.write(study.key(method, 1, seed), [value])
+    figure = draw(study)
+    iqm, gap = figure.axes[:2]
+    assert iqm.get_xlim()[0] == -0.5 and gap.get_xlim() == (0, 1.5)
+    arrows = [[(m.get_xdata()[0], m.get_ydata()[0]) for m in marked(axes)] for axes in (iqm, gap)]
+    assert arrows == [[(-0.5, 1)], [(1.5, 1)]], "bc is cut on the left, its gap on the right"
+    assert points(iqm)[1] == -0.5 and points(gap)[1] == 1.5, "its markers are at the edges"
+    text = words(figure).replace("\u00a0", " ")
+    assert "← →: cut. The axes of the top row end at −0.5 and 1.5; values reach −60 and " in text
+    tidy(figure)
+
+
+def test_the_shortfall_is_never_below_0(make_study: Make) -> None:
+    study = make_study(methods=["ngt"], demos=[1], seeds=[0, 1])
+    for seed, value in enumerate((0.8, 0.99)):
+        study.write(study.key("ngt", 1, seed), [value])
+    (low, high) = bars(draw(study).axes[1])[0]
+    assert low == 0 < 0.105 < high
 
 
 @pytest.mark.parametrize("seeds", [[0], [0, 1]])
