@@ -18,9 +18,9 @@ from ngt.errors import UserError
 from ngt.settings.check import check_rate
 from ngt.settings.config import MODES, CellConfig, Config, Mode
 from ngt.settings.resolve import config_hash, method_rate, resolve
+from ngt.settings.schema import DIGITS
 from ngt.text import ranges
 
-DIGITS = 18  # of a number in a key; a signed 64-bit integer can hold any such number
 _NUMBER = rf"(\d{{1,{DIGITS}}})"
 _KEY = re.compile(rf"([^/]*)/([^/]*)/([^/]+)-demos{_NUMBER}-rate{_NUMBER}/seed{_NUMBER}")
 

@@ -68,7 +68,7 @@ def step_seconds(env_id: str, env: Env) -> float:
     """Return the seconds that an env simulates per step: its `dt`, or 1 / its `render_fps`."""
     step: Any = getattr(env.unwrapped, "dt", None)
     if step is None and (rate := env.metadata.get("render_fps")):
-        step = 1 / rate
+        step = 1 / rate if isinstance(rate, Real) else rate  # refused below if it is no number
     if step is None:
         raise UserError(
             f"env {env_id!r}: its metadata lacks 'render_fps', the steps per second of a video; "

@@ -125,6 +125,10 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["sac.lr_actor: expected a number, found text '3e-4'", "write 3.0e-4"],
     ),
     "negative rate": (shown("sac.lr_actor=-0.001"), ["sac.lr_actor: must be at least 0"]),
+    "long seed": (
+        shown("figures.main_figure.seeds=[1234567890123456789]"),
+        ["figures.main_figure.seeds: the number is too large; use at most 18 digits"],
+    ),
     "not a number": (shown("sac.tau=.nan"), ["sac.tau: must be finite, found nan"]),
     "wrong type": (
         shown("train.steps=many"),

@@ -90,6 +90,9 @@ def test_the_time_of_a_step() -> None:
     for odd in ("now", 0, float("nan"), float("inf")):
         with pytest.raises(UserError, match=f"`dt` or 1 / render_fps, are {odd!r}, not a number"):
             step_seconds("x", env(dt=odd))
+    text = SimpleNamespace(unwrapped=SimpleNamespace(), metadata={"render_fps": "30"})
+    with pytest.raises(UserError, match="`dt` or 1 / render_fps, are '30', not a number"):
+        step_seconds("x", text)  # type: ignore[arg-type]
     bare = SimpleNamespace(unwrapped=SimpleNamespace(), metadata={})
     with pytest.raises(UserError, match="its metadata lacks 'render_fps'"):
         step_seconds("x", bare)  # type: ignore[arg-type]
