@@ -23,7 +23,7 @@ from ngt.runs.keys import packs, run_table
 from ngt.settings.config import CellConfig, Config
 from ngt.settings.load import load, read_yaml
 from ngt.settings.options import Parser
-from ngt.settings.resolve import method_label, resolve, resolve_expert
+from ngt.settings.resolve import demos_file, method_label, resolve, resolve_expert
 from paper.command import one_line_errors
 from workflow.resources import (
     MARGIN,
@@ -192,7 +192,10 @@ def pack_cost(cell: CellConfig, runs: int, site: Site) -> Cost:
 
 
 def costs_of(config: Config, site: Site) -> Costs:
-    """Return the cost of all runs and experts of a config, keyed by method and env."""
+    """Return the cost of all runs of a config and of the experts that are trained for them.
+
+    The keys are the method and the env.
+    """
     found: dict[tuple[str, str], list[Cost]] = defaultdict(list)
     keys = run_table(config)
     for name, own in groupby(keys, lambda key: key.cell):
@@ -201,7 +204,8 @@ def costs_of(config: Config, site: Site) -> Costs:
             pack_cost(cell, len(pack), site)
             for pack in packs(list(own), pack_size(cell, config.pack, site))
         ]
-    for env in sorted({key.env for key in keys}):
+    trained = {key.env for key in keys if not demos_file(config, key.env)}
+    for env in sorted(trained):
         found[EXPERTS, env] = [pack_cost(resolve_expert(config, env), 1, site)]
     return {place: added(costs) for place, costs in found.items()}
 

@@ -250,6 +250,11 @@ def test_what_a_scale_costs_by_hand(small: Config) -> None:
     assert lines[0] == "| method | Hopper-v4 | all |" and lines[-1] == "| all | 5.0 | 5.0 |"
 
 
+def test_experts_that_are_not_trained_cost_nothing(small: Config) -> None:
+    shipped = dataclasses.replace(small, demos="shipped")
+    assert {method for method, _ in costs_of(shipped, SITE)} == {"NGT", "DAC, R"}
+
+
 @pytest.fixture(scope="module")
 def costs(paper: Config) -> Costs:
     """Return the cost of all of the paper's runs."""
