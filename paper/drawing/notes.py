@@ -198,6 +198,7 @@ def warnings(
     silent: Sequence[RunKey],
     cut: Sequence[Cut],
     absent: Sequence[RunKey],
+    bare: Sequence[str] = (),
     lack: str = ABSENT["trained"],
 ) -> list[Note]:
     """Return notes on envs without scores, diverged runs, values beyond the axes and missing runs.
@@ -206,6 +207,8 @@ def warnings(
     silent: diverged runs without an evaluation.
     cut: values beyond the axes.
     absent: the keys of missing runs.
+    bare: envs and numbers of demonstrations that have no panels, since all of their runs are
+    missing.
     lack: the word for missing runs, from ABSENT.
     """
     notes = []
@@ -228,6 +231,8 @@ def warnings(
         notes.append(Note(f"↓ ↑: cut. {' '.join(_reach(cut))}"))
     if absent:
         text = f"PARTIAL: {len(absent)} of {total} runs are {lack}; see the texts above the panels."
+        if bare:
+            text += f" Without any run, and so without panels: {', '.join(bare)}."
         notes.append(Note(text, alert=True))
     return notes
 

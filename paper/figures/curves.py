@@ -1,7 +1,7 @@
 """Figures of learning curves, with a row per env and a column per number of demonstrations."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -120,7 +120,8 @@ class CurveFigure:
         absent: the keys of missing runs.
         """
         plan, table = config.figures[self.name], run_table(config, [self.name], beside=True)
-        series, laid = self.series(config, self.name), grid(plan, self.measures)
+        shown, bare = _with_runs(plan, set(table).difference(absent))
+        series, laid = self.series(config, self.name), grid(shown, self.measures)
         runs = curves.usable(runs)
         silent = curves.unevaluated(runs, table, absent)
         runs = curves.counted(runs, silent)
@@ -141,7 +142,7 @@ class CurveFigure:
         env, crosses = plan.envs[0], any(panel.crosses for panel in every)
         style.footer(
             figure,
-            notes.handles(config, series, env, measures, crosses),
+            notes.handles(config, _drawn(series, every), env, measures, crosses),
             [
                 notes.reading(
                     config,
@@ -154,7 +155,9 @@ class CurveFigure:
                     each=self.each,
                 ),
                 *([style.Note(said)] if said else []),
-                *notes.warnings(runs, len(table), silent, cut, absent, ABSENT[config.records]),
+                *notes.warnings(
+                    runs, len(table), silent, cut, absent, bare, ABSENT[config.records]
+                ),
             ],
         )
         return figure
@@ -185,6 +188,28 @@ class CurveFigure:
                     panel.remarks.append((text, style.ALERT))
         if self.remark and (said := self.remark(panel.place, here, config)):
             panel.remarks.append(said)
+
+
+def _with_runs(
+    plan: FigureConfig, present: Collection[RunKey]
+) -> tuple[FigureConfig, tuple[str, ...]]:
+    """Leave out envs and numbers of demonstrations without any run, and return their names.
+
+    If there is no run at all, leave out nothing.
+    """
+    if not present:
+        return plan, ()
+    envs = tuple(env for env in plan.envs if env in {key.env for key in present})
+    demos = tuple(k for k in plan.demos if k in {key.demos for key in present})
+    bare = [env for env in plan.envs if env not in envs]
+    bare += [demonstrations(k) for k in plan.demos if k not in demos]
+    return replace(plan, envs=envs, demos=demos), tuple(bare)
+
+
+def _drawn(series: Sequence[Series], every: Sequence[Panel]) -> list[Series]:
+    """Return the series that have a line in some panel."""
+    looks = {mean.look for panel in every for mean in panel.means}
+    return [one for one in series if one.look in looks]
 
 
 def _empty(

@@ -65,6 +65,22 @@ def test_a_partial_figure_says_what_it_lacks_and_is_tidy(
     tidy(seen.figure)
 
 
+def test_what_has_no_run_has_no_panel_and_no_entry_in_the_legend(
+    make_study: Make, fill: Make, drawn: Make, tidy: Make
+) -> None:
+    study = make_study(envs=["HalfCheetah-v4", "Hopper-v4"], demos=[1, 4], seeds=[0, 1])
+    first = [key for key in study.table() if (key.env, key.demos) == ("Hopper-v4", 4)]
+    some = [key for key in first if key.method != "bc"]
+    fill(study, skip=set(study.table()) - set(some))
+    seen = drawn(study, "main_figure", allow_partial=True)
+    (panel,) = seen.figure.axes
+    assert panel.get_ylabel().startswith("Hopper-v4") and panel.get_title() == "4 demonstrations"
+    assert seen.above(0) == "missing: BC"
+    assert "NGT" in seen.legend and "BC" not in seen.legend
+    assert "without panels: HalfCheetah-v4, 1 demonstration." in seen.notes
+    tidy(seen.figure)
+
+
 def plan(**axes: Any) -> FigureConfig:
     return replace(FigureConfig(methods=("ngt",), envs=("Ant-v4",)), **axes)
 
