@@ -1,6 +1,7 @@
 """Functions that several `ngt` commands use to train or run policies."""
 
 import argparse
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -132,6 +133,8 @@ def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.N
     """
     status, note, _ = job.member_state(cell, member)
     if status in COMPLETE and not args.fresh:
+        with contextlib.suppress(UserError), locked(member.folder):  # or another process trains it
+            job.drop_leftover(member)
         say(
             f"{name}: finished already in {member.folder}; to train it again, pass --fresh (in "
             f"Python, move this folder away)"

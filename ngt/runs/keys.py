@@ -16,9 +16,8 @@ from typing import Any, cast
 
 from ngt.errors import UserError
 from ngt.settings.check import check_rate
-from ngt.settings.config import MODES, CellConfig, Config, Mode
+from ngt.settings.config import DIGITS, MODES, CellConfig, Config, Mode
 from ngt.settings.resolve import config_hash, method_rate, resolve
-from ngt.settings.schema import DIGITS
 from ngt.text import ranges
 
 _NUMBER = rf"(\d{{1,{DIGITS}}})"

@@ -1,6 +1,7 @@
 """The lock of a run's folder. Only the process that holds the lock may change the folder."""
 
 import contextlib
+import errno
 import os
 import platform
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from filelock import FileLock, Timeout
 
 from ngt.errors import UserError
 
+UNSUPPORTED = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
 PATIENCE = 1.0  # seconds to wait for a lock, since another process may be about to release it
 
 
@@ -27,6 +29,13 @@ def locked(folder: Path) -> Iterator[None]:
         with contextlib.suppress(FileNotFoundError):
             holder = path.read_text(encoding="utf-8").strip() or holder
         raise UserError(f"{folder}: being trained by {holder}; wait for it, or stop it") from None
+    except (OSError, NotImplementedError) as error:
+        if isinstance(error, OSError) and error.errno not in UNSUPPORTED:
+            raise
+        raise UserError(
+            f"{folder}: this file system can't lock files; choose another --results folder, or "
+            f"mount the file system with locks (flock)"
+        ) from None
     with lock:
         try:
             path.write_text(f"process {os.getpid()} on {platform.node()}\n", encoding="utf-8")

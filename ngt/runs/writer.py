@@ -42,6 +42,8 @@ class RunWriter:
     def __init__(self, folder: Path, key: Mapping[str, Any], cell: CellConfig) -> None:
         self.folder, self.key, self.cell = folder, dict(key), cell
         folder.mkdir(parents=True, exist_ok=True)
+        for file in folder.glob(".*.tmp"):  # a process that was killed left it (ngt.files.atomic)
+            file.unlink()
         write_json(self._part("config.json"), {"key": self.key, **dataclasses.asdict(cell)})
         self._files = {  # closed by `finish`
             name: open(self._part(name), "w", encoding="utf-8", newline="")  # noqa: SIM115

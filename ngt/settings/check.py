@@ -8,7 +8,14 @@ from typing import Any
 from ngt.errors import UserError
 from ngt.experience import shipped
 from ngt.experience.envs import Task, get_task
-from ngt.settings.config import Config, ExpertConfig, FigureConfig, SacConfig, TrainConfig
+from ngt.settings.config import (
+    DIGITS,
+    Config,
+    ExpertConfig,
+    FigureConfig,
+    SacConfig,
+    TrainConfig,
+)
 from ngt.settings.resolve import (
     check_override,
     demos_source,
@@ -78,6 +85,9 @@ def _check_figure(config: Config, figure: FigureConfig, where: str) -> None:
         twice = next((v for v in values if [*values].count(v) > 1), None)
         if twice is not None:
             raise UserError(f"{where}.{f.name}: {twice} is listed twice; list it once")
+        long = next((v for v in values if isinstance(v, int) and v >= 10**DIGITS), None)
+        if long is not None:
+            raise UserError(f"{where}.{f.name}: {long} is too large; use at most {DIGITS} digits")
     for axis in ("methods", "beside"):
         for method in getattr(figure, axis):
             find_method(config, method, f"{where}.{axis}")

@@ -165,6 +165,9 @@ class EnvConfig(Override):
     )
 
 
+DIGITS = 18  # of a number in a run's key; a signed 64-bit integer can hold any such number
+
+
 @dataclass(frozen=True)
 class FigureConfig:
     """The runs of a figure or table: all combinations of its fields. null removes the figure."""

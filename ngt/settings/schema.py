@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 from ngt.errors import UserError, suggest
 
-DIGITS = 18  # of an integer; a signed 64-bit integer can hold any such number
 type_hints = cache(typing.get_type_hints)  # cached, since evaluating annotations is slow
 
 
@@ -167,8 +166,8 @@ def _check_range(f: dataclasses.Field[Any], value: Any, path: str) -> None:
         raise UserError(f"{path}: empty; name at least one")
     for v in value if isinstance(value, tuple) else (value,):
         if isinstance(v, int | float) and not isinstance(v, bool):
-            if isinstance(v, int) and abs(v) >= 10**DIGITS:
-                raise UserError(f"{path}: the number is too large; use at most {DIGITS} digits")
+            if isinstance(v, int) and abs(v) >= 2**63:
+                raise UserError(f"{path}: the number is too large; it must be below 2^63")
             if not math.isfinite(v):
                 raise UserError(f"{path}: must be finite, found {v}")
             if (low is not None and v < low) or (high is not None and v > high):

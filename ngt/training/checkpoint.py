@@ -87,6 +87,17 @@ def steps(run: Path) -> list[int]:
     return sorted((int(m[1]) for m in names if m), reverse=True)
 
 
+def older(run: Path, file: Path) -> bool:
+    """Return True if a run has checkpoint files, and all of them are older than an existing file.
+
+    Files without a manifest count, too: a crash may leave them while checkpoints are removed.
+    """
+    files = [path for path in folder_of(run).glob("*") if not path.is_dir()]
+    if not files or not file.exists():
+        return False
+    return max(path.stat().st_mtime_ns for path in files) < file.stat().st_mtime_ns
+
+
 def usable(run: Path, made_with: Mapping[str, Any], say: Callable[[str], None]) -> list[int]:
     """Return the steps of intact checkpoints, newest first. Report and skip damaged checkpoints.
 

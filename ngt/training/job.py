@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -39,6 +40,8 @@ def train(
     with contextlib.ExitStack() as locks:
         for member in members:
             locks.enter_context(locked(member.folder))
+        for member in members:
+            drop_leftover(member)
         if not fresh:  # checked now: another process may have finished a run in the meantime
             members = [m for m in members if member_state(cell, m).status not in COMPLETE]
             if not members:
@@ -75,6 +78,15 @@ def member_state(cell: CellConfig, member: Member) -> Status:
     return status_of(member.folder, member.key, settings, member.reference, wanted=cell)
 
 
+def drop_leftover(member: Member) -> None:
+    """Remove the checkpoints of a finished run, if a crash left them after run.json was written.
+
+    Checkpoints that are newer than run.json stay, since they belong to a new training of the run.
+    """
+    if checkpoint.older(member.folder, member.folder / "run.json"):
+        checkpoint.remove(member.folder)
+
+
 def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | None, list[Member]]:
     """Group runs by the step from which they resume. The step is None for runs that start over.
 
@@ -97,8 +109,12 @@ def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | 
 def stops(trainer: Trainer) -> Iterator[None]:
     """Within this context, let SIGTERM, SIGUSR1 or Ctrl-C stop the trainer after a checkpoint.
 
-    A second Ctrl-C stops the trainer immediately.
+    A second Ctrl-C stops the trainer immediately. Outside the main thread, do nothing, since Python
+    delivers signals only to the main thread.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def stop(number: int, frame: Any) -> None:
         if number == signal.SIGINT and trainer.stop:

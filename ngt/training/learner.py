@@ -22,7 +22,7 @@ from ngt.errors import UserError
 from ngt.experience.demos import DemoSet
 from ngt.experience.envs import get_task
 from ngt.experience.replay import Batch, Replay, hide
-from ngt.reward import RewardModel, Spec, checked, resized
+from ngt.reward import RewardModel, Spec, check_packed, checked, optimisers, resized
 from ngt.seeding import derive
 from ngt.settings.config import CellConfig
 from ngt.settings.resolve import load_model
@@ -64,6 +64,7 @@ def build_model(
         demos if demos is None or cls.uses_env_reward else demos.hidden(),
     )
     model: RewardModel = cls(config, spec)
+    check_packed(model, len(seeds))
     return model
 
 
@@ -81,11 +82,6 @@ def shown(model: RewardModel, batch: Batch) -> Batch:
 def drawn(model: RewardModel, batch: Batch) -> Batch:
     """Hide the rewards of a batch drawn from the buffer, unless the model set or may read them."""
     return batch if model.stores else shown(model, batch)
-
-
-def optimisers(model: RewardModel) -> dict[str, Optimizer]:
-    """Return the optimisers among a model's attributes, by attribute name."""
-    return {name: value for name, value in vars(model).items() if isinstance(value, Optimizer)}
 
 
 def run_seed(cell: CellConfig, member: Member) -> int:
@@ -264,16 +260,16 @@ class Learner:
 
         auc: the probability that an expert transition scores higher than an agent transition.
         rank_correlation: Spearman's correlation between the learned reward and the env's reward on
-        the agent's batch.
+        the agent's batch. It is left out if the buffer holds the model's rewards instead.
         """
         kept = dict(self.model.metrics)
         of_expert = rewards(self.model, "score", shown(self.model, expert))
         of_agent = rewards(self.model, "score", drawn(self.model, agent))
         self.model.metrics = kept
-        return {
-            "auc": auc(of_expert, of_agent),
-            "rank_correlation": rank_correlation(of_agent, agent.reward),
-        }
+        found = {"auc": auc(of_expert, of_agent)}
+        if not self.model.stores:
+            found["rank_correlation"] = rank_correlation(of_agent, agent.reward)
+        return found
 
     def non_finite(self, run: int) -> str | None:
         """Return the name of one of the run's parameters that is not finite, or None."""

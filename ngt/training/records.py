@@ -23,12 +23,15 @@ class Records:
         self.writers = [RunWriter(m.folder, m.key, cell) for m in members]
         self.kept = [State()] * len(members)  # each run's best policy so far, if `keep` is "best"
         self.evaluations = 0
-        self.timing: list[tuple[int, float]] = []  # (step, seconds of training up to this step)
+        # For each run, (step, seconds of training up to this step). Runs that resume together may
+        # have been trained apart.
+        self.timing: list[list[tuple[int, float]]] = [[] for _ in members]
+        self.before = [0.0] * len(members)  # seconds of each run's training until it resumed
         self.start = time.monotonic()  # start of training, moved forward by the duration of pauses
 
-    def seconds(self) -> float:
-        """Return the seconds of training so far, excluding pauses."""
-        return time.monotonic() - self.start
+    def seconds(self, run: int) -> float:
+        """Return the seconds of a run's training so far, excluding pauses."""
+        return self.before[run] + time.monotonic() - self.start
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -38,7 +41,8 @@ class Records:
         self.start += time.monotonic() - start
 
     def log(self, run: int, step: int, metrics: Mapping[str, NDArray[np.float64]]) -> None:
-        """Append a row with one run's metrics to the run's train.csv."""
+        """Append a row with one run's metrics to the run's train.csv, and the run's time so far."""
+        self.timing[run].append((step, round(self.seconds(run), 3)))
         self.writers[run].training(
             {
                 "step": step,
@@ -65,7 +69,7 @@ class Records:
 
         broken: the name of the non-finite tensor if the run diverged, otherwise None.
         """
-        kept, seconds, learner = self.kept[run], self.seconds(), self.learner
+        kept, seconds, learner = self.kept[run], self.seconds(run), self.learner
         self.writers[run].finish(
             dict(kept.tensors) or learner.policy.snapshot(run),
             {
@@ -79,7 +83,7 @@ class Records:
                 "reference": dict(self.members[run].reference or {}),
                 "train_seconds": round(seconds, 1),
                 "steps_per_second": round(step / max(seconds, 1e-9), 1),
-                "timing": self.timing,
+                "timing": self.timing[run],
             },
         )
 
@@ -89,8 +93,8 @@ class Records:
             self.kept[run].tensors,
             {
                 "evaluations": self.evaluations,
-                "timing": self.timing,
-                "train_seconds": round(self.seconds(), 3),
+                "timing": self.timing[run],
+                "train_seconds": round(self.seconds(run), 3),
                 "kept": self.kept[run].data,
             },
         )
@@ -100,6 +104,6 @@ class Records:
         for writer, state in zip(self.writers, states, strict=True):
             writer.restore(state)
         self.kept = [State(state.tensors, dict(state.data["kept"])) for state in states]
-        data = states[0].data
-        self.evaluations, self.timing = data["evaluations"], list(map(tuple, data["timing"]))
-        self.start -= data["train_seconds"]
+        self.evaluations = states[0].data["evaluations"]
+        self.timing = [list(map(tuple, state.data["timing"])) for state in states]
+        self.before = [state.data["train_seconds"] for state in states]

@@ -209,7 +209,6 @@ class Trainer:
                 raise Interrupted(self.step)
 
     def _log(self) -> None:
-        self.records.timing.append((self.step, round(self.records.seconds(), 3)))
         means = self.learner.drain()
         episodes = {} if self.collector is None else self.collector.returns.drain()
         for run in np.flatnonzero(self.alive).tolist():

@@ -127,7 +127,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     "negative rate": (shown("sac.lr_actor=-0.001"), ["sac.lr_actor: must be at least 0"]),
     "long seed": (
         shown("figures.main_figure.seeds=[1234567890123456789]"),
-        ["figures.main_figure.seeds: the number is too large; use at most 18 digits"],
+        ["figures.main_figure.seeds: 1234567890123456789 is too large; use at most 18 digits"],
     ),
     "not a number": (shown("sac.tau=.nan"), ["sac.tau: must be finite, found nan"]),
     "wrong type": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -15,11 +16,13 @@ import pytest
 from ngt import cli
 from ngt.bench.cases import random_batch
 from ngt.errors import Interrupted, UserError
+from ngt.files import read_json
 from ngt.runs import lock
 from ngt.runs.lock import locked
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig
 from ngt.training import checkpoint, job
 from ngt.training.learner import Member
+from ngt.training.records import Records
 from ngt.training.trainer import Trainer
 
 CELL = CellConfig(
@@ -161,6 +164,70 @@ def test_what_another_process_has_just_finished_is_left(tmp_path: Path) -> None:
     assert (a.folder / "run.json").read_bytes() == made
     train([a], fresh=True)
     assert (a.folder / "run.json").read_bytes() != made, "a fresh run must record new times"
+
+
+def leave_checkpoint(member: Member) -> None:
+    """Train a run, as a process does that is killed before it removes the run's checkpoint."""
+    stop_at(member, 200)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint, "remove", lambda folder: None)
+        train([member])
+    assert checkpoint.steps(member.folder) == [200]
+
+
+def test_a_finished_run_s_checkpoint_that_a_crash_left_is_removed(tmp_path: Path) -> None:
+    (a,) = members_of(tmp_path, 1)
+    leave_checkpoint(a)
+    assert train([a]) == [] and not checkpoint.folder_of(a.folder).exists()
+    (a.folder / "run.json").unlink()
+    leave_checkpoint(a)
+    assert train([a], fresh=True) == [], "a fresh run must not resume from it"
+
+
+def test_a_fresh_training_of_a_finished_run_keeps_its_checkpoint(tmp_path: Path) -> None:
+    (a,) = members_of(tmp_path, 1)
+    train([a])
+    with pytest.raises(Interrupted):
+        train([a], fresh=True, stop=100)
+    assert train([a]) == [] and checkpoint.steps(a.folder) == [100]
+    assert train([a], fresh=True) == ["name: resumes from its checkpoint at step 100"]
+
+
+def test_runs_that_trained_apart_keep_their_own_times(tmp_path: Path) -> None:
+    a, b = members_of(tmp_path)
+    for member, seconds in ((a, 1000.0), (b, 5000.0)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Records, "seconds", lambda self, run, seconds=seconds: seconds)
+            stop_at(member, 200)
+    train([a, b])
+    for member, seconds in ((a, 1000.0), (b, 5000.0)):
+        run = read_json(member.folder / "run.json")
+        assert run["timing"][0] == [200, seconds] and run["timing"][-1][0] == 280
+        for found in (run["train_seconds"], run["timing"][-1][1]):
+            assert seconds < found < seconds + 500
+        assert run["steps_per_second"] == round(280 / run["train_seconds"], 1)
+
+
+def test_a_job_runs_outside_the_main_thread(tmp_path: Path) -> None:
+    (a,) = members_of(tmp_path, 1)
+    thread = threading.Thread(target=train, args=([a],))
+    thread.start()
+    thread.join()
+    assert (a.folder / "run.json").exists()
+
+
+def test_a_file_system_without_locks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lacking(*_: object) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr("fcntl.flock", lacking)
+    with (
+        pytest.raises(UserError, match="this file system can't lock files; choose another --res"),
+        locked(tmp_path / "run"),
+    ):
+        pass
 
 
 def test_a_folder_has_one_trainer(tmp_path: Path) -> None:

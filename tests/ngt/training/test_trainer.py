@@ -434,7 +434,7 @@ def test_rows_of_the_records(tmp_path: Path) -> None:
         "train_return",
         "train_episodes",
     ]
-    assert [step for step, _ in made.records.timing] == [16, 32, 40]
+    assert [step for step, _ in made.records.timing[0]] == [16, 32, 40]
     run = read_json(folder / "run.json")
     assert (run["pack"], run["device"]) == (1, "cpu")
     assert run["reference"] == {"random": 0.0, "expert": 1.0}
