@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from ngt.agent.optim import adam, descend
 from ngt.agent.sac import Sac
@@ -46,11 +45,9 @@ __all__ = [
     "NoParams",
     "RewardModel",
     "Spec",
-    "check_packed",
     "checked",
     "half_each",
     "opt",
-    "optimisers",
     "resized",
 ]
 
@@ -251,34 +248,6 @@ class RewardModel(nn.Module):
         if self.spec.mode == "state-state":
             return torch.cat([batch.obs, batch.next_obs], dim=-1)
         return batch.obs
-
-
-def optimisers(model: RewardModel) -> dict[str, Optimizer]:
-    """Return the optimisers among a model's attributes, by attribute name."""
-    return {name: value for name, value in vars(model).items() if isinstance(value, Optimizer)}
-
-
-def check_packed(model: RewardModel, runs: int) -> None:
-    """Check that a model's tensors and optimisers can be trained and saved for R runs.
-
-    Raise UserError otherwise, since a checkpoint holds one slice of each tensor per run.
-    """
-    for name, tensor in model.state_dict().items():
-        if tensor.shape[:1] != (runs,):
-            raise UserError(
-                f"{type(model).__name__}.{name}: has shape {tuple(tensor.shape)}, but must have "
-                f"one entry per run, ({runs}, ...); for a constant, use "
-                f"register_buffer(..., persistent=False)"
-            )
-    for name, optimiser in optimisers(model).items():
-        group = optimiser.param_groups[0]
-        plain = type(optimiser) is torch.optim.Adam and len(optimiser.param_groups) == 1
-        if not plain or group["amsgrad"] or group.get("decoupled_weight_decay"):
-            raise UserError(
-                f"{type(model).__name__}.{name}: found {type(optimiser).__name__}, but only Adam "
-                f"with one parameter group and without amsgrad can be trained per run; use "
-                f"`learn_with(lr)` or ngt.agent.optim.adam"
-            )
 
 
 @dataclass(frozen=True)

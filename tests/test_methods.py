@@ -24,7 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ngt.experience.demos import DemoSet
 from ngt.experience.envs import Task, get_task
 from ngt.experience.replay import Batch, Replay, hide
-from ngt.reward import RewardModel, optimisers
+from ngt.reward import RewardModel
 from ngt.settings.config import MODES, CellConfig, Config
 from ngt.settings.load import load
 from ngt.settings.resolve import (
@@ -34,7 +34,8 @@ from ngt.settings.resolve import (
     model_params,
     resolve,
 )
-from ngt.training.learner import Learner, Member, build_model, shown
+from ngt.training.learner import Learner, Member
+from ngt.training.model import build_model, optimisers, shown
 from ngt.training.trainer import Trainer
 
 RUNS = (0, 1, 2)  # the seeds of a pack's runs

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ngt.errors import UserError
 from ngt.seeding import derive, rng
 from ngt.state import State
 
@@ -57,6 +58,11 @@ class Streams:
         self, seeds: Sequence[int], draws: Mapping[str, Draw], device: torch.device | str = "cpu"
     ) -> None:
         self.draws = dict(draws)
+        for name, draw in self.draws.items():
+            if draw.kind not in DRAWN:
+                raise UserError(
+                    f"draws(): {name!r} has the kind {draw.kind!r}; use one of {', '.join(DRAWN)}"
+                )
         self.generators = {name: [rng(seed, "draw", name) for seed in seeds] for name in self.draws}
         cuda = torch.device(device).type == "cuda"
         self.host = {

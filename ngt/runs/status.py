@@ -5,6 +5,8 @@ ignores time stamps. Runs in published records have no folders, so
 `ngt.runs.published.Published.status` compares the settings in the records instead.
 """
 
+import contextlib
+import dataclasses
 import json
 import re
 import zipfile
@@ -12,10 +14,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ngt.errors import UserError
 from ngt.files import checksum, read_json
 from ngt.settings.config import CellConfig
 from ngt.settings.difference import difference
-from ngt.settings.resolve import plain
+from ngt.settings.resolve import recorded
 
 PART = ".part"  # suffix of the names of a run's files until the run is complete
 STATUSES = ("finished", "diverged", "stale", "damaged", "part", "missing")
@@ -101,7 +104,9 @@ def other_settings(folder: Path, wanted: CellConfig) -> str:
     if not isinstance(found, dict):
         return ""
     made = {name: value for name, value in found.items() if name != "key"}
-    differs = difference(made, plain(wanted), "the result")
+    with contextlib.suppress(UserError):  # of a setting or a model that is gone, say as it is
+        made = dataclasses.asdict(recorded(made, "config.json"))  # complete, as `wanted` is
+    differs = difference(made, dataclasses.asdict(wanted), "the result")
     if differs.startswith("demos_source "):  # a hash, which tells a reader nothing
         return "demonstrations of another expert, or from another file"
     return differs

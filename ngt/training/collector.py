@@ -20,7 +20,8 @@ from ngt.experience.vector import Step, VectorEnv
 from ngt.reward import checked
 from ngt.state import State, slice_of
 from ngt.training.graphs import Graph
-from ngt.training.learner import Learner, shown
+from ngt.training.learner import Learner
+from ngt.training.model import shown
 
 
 class Collector:

@@ -39,9 +39,7 @@ def train(
     """
     with contextlib.ExitStack() as locks:
         for member in members:
-            locks.enter_context(locked(member.folder))
-        for member in members:
-            drop_leftover(member)
+            locks.enter_context(_owned(member))
         if not fresh:  # checked now: another process may have finished a run in the meantime
             members = [m for m in members if member_state(cell, m).status not in COMPLETE]
             if not members:
@@ -76,6 +74,14 @@ def member_state(cell: CellConfig, member: Member) -> Status:
     """Return the status of a run's folder, given the run's key, settings and reference."""
     settings = config_hash(cell)
     return status_of(member.folder, member.key, settings, member.reference, wanted=cell)
+
+
+@contextlib.contextmanager
+def _owned(member: Member) -> Iterator[None]:
+    """Hold the lock on a run's folder, and remove what a crash left there."""
+    with locked(member.folder):
+        drop_leftover(member)
+        yield
 
 
 def drop_leftover(member: Member) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,14 +21,21 @@ from ngt.agent.streams import Draw, Streams
 from ngt.errors import UserError
 from ngt.experience.demos import DemoSet
 from ngt.experience.envs import get_task
-from ngt.experience.replay import Batch, Replay, hide
-from ngt.reward import RewardModel, Spec, check_packed, checked, optimisers, resized
+from ngt.experience.replay import Batch, Replay
+from ngt.reward import checked, resized
 from ngt.seeding import derive
 from ngt.settings.config import CellConfig
-from ngt.settings.resolve import load_model
-from ngt.settings.schema import parse
 from ngt.state import State, slice_of
 from ngt.training.graphs import Graph
+from ngt.training.model import (
+    build_model,
+    check_metric,
+    drawn,
+    fed,
+    optimisers,
+    rewards,
+    shown,
+)
 
 MOMENTS = ("exp_avg", "exp_avg_sq")  # tensors in Adam's state of each parameter
 
@@ -43,45 +50,6 @@ class Member:
     demos: int  # number of demonstrations; 0 if none are used
     data: Batch | None = None  # the subsampled demonstrations, (1, N, ·)
     reference: Mapping[str, Any] | None = None  # the returns that have the scores 0 and 1
-
-
-def build_model(
-    cell: CellConfig, seeds: Sequence[int], demos: DemoSet | None = None
-) -> RewardModel:
-    """Build the reward model that `cell` names, for runs with these seeds and demonstrations."""
-    task = get_task(cell.env)
-    cls = load_model(cell.model, f"methods.{cell.method}.model")
-    config = parse(cls.Config, cell.params, f"methods.{cell.method}.params")
-    spec = Spec(
-        task.obs,
-        task.act,
-        cell.mode,
-        cell.train.batch,
-        seeds,
-        task.time_limit,
-        cell.train.num_envs,
-        cell.sac.gamma,
-        demos if demos is None or cls.uses_env_reward else demos.hidden(),
-    )
-    model: RewardModel = cls(config, spec)
-    check_packed(model, len(seeds))
-    return model
-
-
-def rewards(model: RewardModel, seam: Literal["reward", "score"], batch: Batch) -> Tensor:
-    """Call a model's `reward` or `score`, as named by `seam`, and check the result."""
-    name = f"{type(model).__name__}.{seam}"
-    return checked(getattr(model, seam)(batch), batch.terminated, name, grad=False)
-
-
-def shown(model: RewardModel, batch: Batch) -> Batch:
-    """Hide the env's reward in a batch, unless the model uses this reward."""
-    return batch if model.uses_env_reward else hide(batch)
-
-
-def drawn(model: RewardModel, batch: Batch) -> Batch:
-    """Hide the rewards of a batch drawn from the buffer, unless the model set or may read them."""
-    return batch if model.stores else shown(model, batch)
 
 
 def run_seed(cell: CellConfig, member: Member) -> int:
@@ -201,13 +169,13 @@ class Learner:
         batch = self.normalise(replay.sample(draws["sac_index"]))
         seen = drawn(model, batch)
         if model.feeds:
-            batch = seen = model.feed(seen, shown(model, self._expert()))
+            batch = seen = fed(model, seen, shown(model, self._expert()))
         if model.implicit:
             metrics = self._implicit(seen)
         else:
             reward = rewards(model, "reward", seen)
             metrics = {**self.agent.update(batch, reward, draws), "reward": reward.mean(dim=1)}
-        self._count({**metrics, **model.metrics})
+        self._count(metrics, model.metrics)
 
     def _expert(self) -> Batch:
         """Return this iteration's batch of expert transitions."""
@@ -227,13 +195,16 @@ class Learner:
 
     def _fit(self) -> None:
         self.model.fit(self.agent, shown(self.model, self._expert()))
-        self._count(self.model.metrics)
+        self._count({}, self.model.metrics)
 
-    def _count(self, metrics: Mapping[str, Tensor]) -> None:
-        for name, value in metrics.items():
+    def _count(self, metrics: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+        """Add to the sums of the metrics. own: the metrics of the model."""
+        for name, value in {**metrics, **own}.items():
             if name in self.sums:
                 self.sums[name] += value
             else:
+                if name in own:
+                    check_metric(self.model, name, value, self.runs, metrics)
                 self.sums[name] = value.clone()
 
     def drain(self) -> dict[str, NDArray[np.float64]]:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from baselines.p2il import P2il
-from ngt.reward import optimisers
+from ngt.training.model import optimisers
 
 CHI2, TAU = 0.4, 0.7
 

@@ -20,10 +20,11 @@ from ngt.errors import UserError
 from ngt.experience.envs import get_task
 from ngt.experience.replay import Batch, Replay, hide
 from ngt.experience.vector import Step
-from ngt.reward import Constant, EnvReward, NoParams, RewardModel, Spec, check_packed
+from ngt.reward import Constant, EnvReward, NoParams, RewardModel, Spec
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig
 from ngt.training.collector import Collector
-from ngt.training.learner import Learner, Member, rewards
+from ngt.training.learner import Learner, Member
+from ngt.training.model import rewards
 
 SPEC = Spec(
     obs=3,
@@ -51,45 +52,6 @@ class Slope(RewardModel):
     def loss(self, agent, expert):
         gap = (agent.obs - expert.obs).mean(dim=(1, 2))
         return self.weight * self.fixed * gap
-
-
-def odd(kind: str) -> RewardModel:
-    """Return a model for two runs with one thing that can't be saved or trained per run."""
-    model = Slope(NoParams(), SPEC)
-    if kind == "scalar":
-        model.register_buffer("odd", torch.zeros(()))
-    elif kind == "vector":
-        model.register_buffer("odd", torch.zeros(5))
-    elif kind == "constant":
-        model.register_buffer("odd", torch.zeros(5), persistent=False)
-    elif kind == "groups":
-        model.optimiser = torch.optim.Adam([{"params": [p]} for p in (model.weight, model.fixed)])
-    elif kind == "amsgrad":
-        model.optimiser = torch.optim.Adam([model.weight], amsgrad=True)
-    else:
-        model.optimiser = getattr(torch.optim, kind)([model.weight], lr=0.1)
-    return model
-
-
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("scalar", r"Slope.odd: has shape \(\), but must have one entry per run, \(2, ...\)"),
-        ("vector", r"Slope.odd: has shape \(5,\), but must have one entry per run"),
-        ("SGD", "Slope.optimiser: found SGD, but only Adam with one parameter group"),
-        ("AdamW", "Slope.optimiser: found AdamW, but only Adam"),
-        ("groups", "Slope.optimiser: found Adam, but only Adam with one parameter group"),
-        ("amsgrad", "without amsgrad can be trained per run; use `learn_with"),
-    ],
-)
-def test_what_can_t_be_trained_per_run_is_refused(kind: str, message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        check_packed(odd(kind), 2)
-
-
-@pytest.mark.parametrize("kind", ["constant", "Adam"])
-def test_what_can_be_trained_per_run_is_accepted(kind: str) -> None:
-    check_packed(odd(kind), 2)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import pytest
 from ngt.agent.policy import Policy
 from ngt.agent.sac import Actor
 from ngt.files import read_json, write_json
-from ngt.runs.status import described, status_of
+from ngt.runs.status import described, other_settings, status_of
 from ngt.runs.writer import RunWriter
 from ngt.settings.config import CellConfig, SacConfig
-from ngt.settings.resolve import config_hash
+from ngt.settings.load import load
+from ngt.settings.resolve import config_hash, plain, resolve
 
 CELL = CellConfig("Pendulum-v1", "ngt", "ngt.potential:Potential", sac=SacConfig(hidden=(4,)))
 HASH = config_hash(CELL)
@@ -53,6 +55,39 @@ def test_a_complete_run_is_of_its_key_settings_and_demonstrations(tmp_path: Path
     for text in ("[1]", '{"config_hash":'):
         (tmp_path / "run.json").write_text(text)
         assert status(tmp_path) == "damaged"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        (None, None, ""),
+        ("entropy_units", "tanh", 'sac.entropy_units is "env" in the result and "tanh" in the'),
+        ("power_iterations", 1, "params.power_iterations is 3 in the result and 1 in the config"),
+        ("demos_source", "f" * 16, "demonstrations of another expert, or from another file"),
+    ],
+)
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_setting_that_differs_is_named(
+    tmp_path: Path, setting: str | None, value: Any, said: str, whole: bool
+) -> None:
+    """Change a setting to the value that older records lack, or the demonstrations."""
+    cell = resolve(load({}), "Pendulum-v1", "ngt", "state-action", 20)
+    made = dataclasses.asdict(cell) if whole else plain(cell)  # `plain` leaves out former values
+    write_json(tmp_path / "config.json", {"key": KEY, **made})
+    wanted = {
+        None: cell,
+        "entropy_units": replace(cell, sac=replace(cell.sac, entropy_units=value)),
+        "power_iterations": replace(cell, params={**cell.params, "power_iterations": value}),
+        "demos_source": replace(cell, demos_source=value),
+    }[setting]
+    found = other_settings(tmp_path, wanted)
+    assert found.startswith(said) and bool(found) == bool(said)
+
+
+def test_a_setting_that_is_gone_is_named(tmp_path: Path) -> None:
+    cell = resolve(load({}), "Pendulum-v1", "ngt", "state-action", 20)
+    write_json(tmp_path / "config.json", {**dataclasses.asdict(cell), "old": 1})
+    assert other_settings(tmp_path, cell) == "old is 1 in the result and not set in the config"
 
 
 @pytest.mark.parametrize("line", ["²,0,1.0,200", "9" * 5000, "", "step", "7a"])

@@ -22,7 +22,8 @@ from ngt.reward import NoParams, RewardModel, Spec
 from ngt.settings.config import CellConfig, SacConfig, TrainConfig
 from ngt.settings.resolve import load_model
 from ngt.settings.schema import parse
-from ngt.training.learner import Learner, Member, build_model, rank_correlation, run_seed
+from ngt.training.learner import Learner, Member, rank_correlation, run_seed
+from ngt.training.model import build_model
 
 
 class Named(RewardModel):

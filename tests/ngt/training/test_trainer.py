@@ -37,6 +37,7 @@ from ngt.settings.resolve import resolve
 from ngt.training import trainer
 from ngt.training.collector import Collector, EpisodeReturns
 from ngt.training.learner import Learner, Member, run_seed
+from ngt.training.model import COLUMNS
 from ngt.training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -423,6 +424,7 @@ def test_rows_of_the_records(tmp_path: Path) -> None:
     assert [row["episode"] for row in rows(folder / "eval.csv")] == ["0", "1"] * 4
     assert steps_of(folder / "train.csv") == [16, 32, 40]
     assert [row["update"] for row in rows(folder / "train.csv")] == ["3", "7", "9"]
+    assert set(rows(folder / "train.csv")[0]) - made.learner.sums.keys() <= set(COLUMNS)
     assert list(rows(folder / "train.csv")[0]) == [
         "step",
         "update",
@@ -667,10 +669,10 @@ def test_auc_by_hand(tmp_path: Path) -> None:
 def test_means_over_an_interval(tmp_path: Path) -> None:
     learner = Learner(cell_of(), members_of(tmp_path, (0, 1)))
     for value in (1.0, 2.0, 6.0):
-        learner._count({"x": torch.tensor([value, -value])})
+        learner._count({"x": torch.tensor([value, -value])}, {})
         learner.summed += 1
     assert {k: v.tolist() for k, v in learner.drain().items()} == {"x": [3.0, -3.0]}
-    learner._count({"x": torch.tensor([5.0, 5.0])})
+    learner._count({"x": torch.tensor([5.0, 5.0])}, {})
     learner.summed += 1
     assert learner.drain()["x"].tolist() == [5.0, 5.0], "the sum must start again from zero"
 
