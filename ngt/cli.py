@@ -10,6 +10,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
@@ -106,7 +107,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(141)
     except (FileExistsError, NotADirectoryError) as error:
-        leave(f"ngt: error: {error.filename}: a folder is needed here; move this file away", 2)
+        place = Path(error.filename)
+        file = next((p for p in (*reversed(place.parents), place) if p.is_file()), place)
+        leave(f"ngt: error: {file}: a folder is needed here; move this file away", 2)
     except OSError as error:  # such as a full disk or a folder without write permission
         leave(f"ngt: error: {error.filename or 'output'}: {error.strerror}", 2)
     except (MemoryError, RuntimeError) as error:

@@ -1,7 +1,10 @@
 """Errors that a user can cause."""
 
 import difflib
+import sys
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 
 class UserError(Exception):
@@ -25,6 +28,15 @@ def lacks_memory(error: BaseException) -> bool:
     NumPy's and torch's messages about failed allocations contain the word "allocate".
     """
     return isinstance(error, MemoryError) or "allocate" in str(error)
+
+
+def fault(error: BaseException) -> str:
+    """Describe an exception from a user's code in one line, with its last place in this code."""
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+    others = (sys.prefix, sys.base_prefix, str(Path(__file__).parent), "<")
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(others)]
+    return f"{text}; {own[-1].filename}, line {own[-1].lineno}" if own else text
 
 
 def suggest(name: str, known: Sequence[str]) -> str:

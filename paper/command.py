@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from ngt.bench.text import aligned
 from ngt.cli import leave
-from ngt.errors import UserError, suggest
+from ngt.errors import UserError, fault, suggest
 from ngt.files import atomic
 from ngt.runs.keys import Layout, RunKey
 from ngt.runs.published import Published
@@ -101,6 +101,11 @@ def run(argv: Sequence[str]) -> None:
     # Before the runs are read: a run that is replaced in the meantime must make the file outdated.
     drawn_from = stamp(config, layout, artefact) if artefact.kind in ("figure", "table") else ""
     made = maker(artefact)(config, layout, options)
+    if not isinstance(made, Made):
+        raise UserError(
+            f"{artefact.name}: {artefact.make} returned {type(made).__name__}, not a "
+            f"paper.command.Made; return one"
+        )
     mark = other_settings(artefact, config, layout)
     try:
         print(save(made, mark, drawn_from, config, options, args.png))
@@ -125,7 +130,13 @@ def find(name: str) -> Artefact:
 def maker(artefact: Artefact) -> Maker:
     """Return the function that makes an artefact."""
     module, _, name = artefact.make.partition(":")
-    return cast(Maker, getattr(import_module(module), name))
+    try:
+        return cast(Maker, getattr(import_module(module), name))
+    except Exception as error:  # the module's code may raise anything
+        raise UserError(
+            f"{artefact.name}: {artefact.make!r} can't be loaded ({fault(error)}); correct its "
+            f"entry in paper/register.py, or the module"
+        ) from None
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -78,7 +78,7 @@ def test_a_paper_command_parses(words: list[str]) -> None:
     if words:
         args = command.build_parser().parse_args(words)
         assert args.artefact in ARTEFACTS
-        for file in (args.config, args.records):
+        for file in (*args.config, args.records):
             assert file is None or file.exists() or file.name == "mine.yaml"
 
 

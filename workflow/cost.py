@@ -22,7 +22,7 @@ from ngt.errors import UserError
 from ngt.runs.keys import packs, run_table
 from ngt.settings.config import CellConfig, Config
 from ngt.settings.load import load, read_yaml
-from ngt.settings.options import Parser
+from ngt.settings.options import Parser, add_config, read_configs
 from ngt.settings.resolve import demos_file, method_label, resolve, resolve_expert
 from paper.command import one_line_errors
 from workflow.resources import (
@@ -276,10 +276,10 @@ def run(arguments: Sequence[str] | None = None) -> None:
     """Parse the arguments and print the tables."""
     parser = Parser(prog="python -m workflow.cost", description=__doc__)
     parser.add_argument("scale", nargs="?", help="name of a workflow/config/<scale>.yaml")
-    parser.add_argument("--config", type=Path, help="YAML file with your own settings")
+    add_config(parser)
     parser.add_argument("--site", type=Path, help="the cluster's YAML file, as for the workflow")
     args = parser.parse_args(arguments)
-    own = read_yaml(args.config) if args.config else {}
+    own = read_configs(args.config)
     config = load({**own, "scale": args.scale} if args.scale else own)
     site = Site(gpu=GpuSite(env_workers=12))
     if args.site is not None:

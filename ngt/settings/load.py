@@ -2,12 +2,13 @@
 
 import dataclasses
 import importlib
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ngt.errors import UserError, suggest
+from ngt.errors import UserError, fault, suggest
 from ngt.files import CHECKOUT
 from ngt.settings.check import check
 from ngt.settings.config import Config
@@ -38,7 +39,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
     try:
         text = path.read_text(encoding="utf-8")
-        data = json.loads(text) if path.suffix == ".json" else yaml.load(text, Loader)
+        stream = io.StringIO(text)
+        stream.name = str(path)  # for messages
+        data = json.loads(text) if path.suffix == ".json" else yaml.load(stream, Loader)
     except OSError as error:
         raise UserError(f"config file {path}: can't be read: {error.strerror}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -149,5 +152,4 @@ def import_module(name: str) -> None:
     except Exception as error:  # the module's code may raise anything
         lacks = isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}.")
         fix = "put it where Python finds it, e.g. in this folder" if lacks else "fix it"
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise UserError(f"imports: {name!r} can't be imported ({reason}); {fix}") from None
+        raise UserError(f"imports: {name!r} can't be imported ({fault(error)}); {fix}") from None

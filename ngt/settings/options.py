@@ -3,6 +3,7 @@
 import argparse
 import re
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,7 +30,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--scale", help=f"name of a workflow/config/<scale>.yaml (default: {Config.scale})"
     )
-    group.add_argument("--config", type=Path, help="YAML file with your own settings")
+    add_config(group)
     group.add_argument(
         "--set",
         action="append",
@@ -39,7 +40,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         help="a single setting, e.g. --set train.steps=20000 (repeatable)",
     )
     group.add_argument(
-        "--results", type=Path, default=Path("results"), help="root folder (default: results)"
+        "--results", type=_folder, default=Path("results"), help="root folder (default: results)"
     )
     group.add_argument(
         "--planned",
@@ -50,11 +51,36 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_config(parser: argparse._ActionsContainer) -> None:
+    """Add the `--config` option, which `read_configs` reads."""
+    parser.add_argument(
+        "--config",
+        type=Path,
+        action="append",
+        default=[],
+        help="YAML file with your own settings (repeatable; later files override earlier ones)",
+    )
+
+
+def read_configs(files: Iterable[Path]) -> dict[str, Any]:
+    """Merge the settings in the user's files. Later files override earlier ones."""
+    return merge(*map(read_yaml, files))
+
+
+def _folder(text: str) -> Path:
+    """Return the path of a folder, which need not exist yet."""
+    path = Path(text)
+    nearest = next((p for p in (path, *path.parents) if p.exists()), path)
+    if nearest.exists() and not nearest.is_dir():
+        raise argparse.ArgumentTypeError(f"{nearest} is a file; name a folder")
+    return path
+
+
 def user_settings(args: argparse.Namespace) -> dict[str, Any]:
     """Merge the settings from --config, --set and --scale. Later options override earlier ones."""
     import yaml
 
-    data = read_yaml(args.config) if args.config else {}
+    data = read_configs(args.config)
     for text in args.settings:
         name, equals, value = text.partition("=")
         if not equals or not name:
@@ -93,7 +119,7 @@ def chosen(config: Config) -> str:
 def given(args: argparse.Namespace) -> str:
     """Return the options of `add_settings` that the user gave, as text for another command."""
     words = [] if args.scale is None else ["--scale", args.scale]
-    words += ["--config", str(args.config)] if args.config else []
+    words += [word for file in args.config for word in ("--config", str(file))]
     words += [word for setting in args.settings for word in ("--set", setting)]
     words += ["--results", str(args.results)] if args.results != Path("results") else []
     words += ["--planned", str(args.planned)] if args.planned else []

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ngt.errors import UserError, suggest
+from ngt.errors import UserError, fault, suggest
 from ngt.experience import shipped
 from ngt.files import CHECKOUT, INSTALLED
 from ngt.settings.config import (
@@ -90,13 +90,16 @@ def _layers(config: Config, method: str, env: str) -> Iterator[tuple[str, Method
 def load_model(path: str, where: str) -> Any:
     """Return the class at a dotted path `package.module:Class`."""
     module, _, name = path.partition(":")
+    failed = f"{where}: {path!r} can't be loaded"
     try:
-        model = getattr(import_model(module), name)
+        imported = import_model(module)
     except Exception as error:  # a user's module may raise anything
-        path_is_wrong = ModuleNotFoundError | AttributeError | TypeError | ValueError
-        fix = "write package.module:Class" if isinstance(error, path_is_wrong) else "fix it"
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"{where}: {path!r} can't be loaded ({reason}); {fix}") from None
+        lacks = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
+        wrong = lacks or not module or module.startswith(".")
+        fix = "write package.module:Class" if wrong else "fix it"
+        raise UserError(f"{failed} ({fault(error)}); {fix}") from None
+    if (model := getattr(imported, name, None)) is None:
+        raise UserError(f"{failed} ({module} has no {name!r}); write package.module:Class")
     # This module may not import RewardModel, which is on a higher floor of the code.
     if not any(base.__name__ == "RewardModel" for base in getattr(model, "__mro__", ())):
         raise UserError(

@@ -153,7 +153,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "broken YAML": (
         ["config", "--config", "{place}/broken.yaml"],
-        ["config file {place}/broken.yaml: not valid YAML: ", "line 2"],
+        ["config file {place}/broken.yaml: not valid YAML: ", '/broken.yaml", line 2'],
     ),
     "duplicate key": (
         ["config", "--config", "{place}/twice.yaml"],
@@ -199,6 +199,14 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     "model that can't be imported": (
         shown("methods.ngt.model=nowhere.at.all:Model"),
         ["methods.ngt", "'nowhere.at.all:Model' can't be loaded", "write package.module:Class"],
+    ),
+    "model whose class is missing": (
+        shown("methods.ngt.model=json:Model"),
+        ["'json:Model' can't be loaded (json has no 'Model'); write package.module:Class"],
+    ),
+    "results in a file": (
+        ["runs", "--results", "{place}/broken.yaml/inner"],
+        ["argument --results: {place}/broken.yaml is a file; name a folder"],
     ),
     "class that is not a model": (
         shown("methods.ngt.model=json:JSONDecoder"),
@@ -369,10 +377,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "file as the results folder": (
         train(KEY, "--results", "{place}/good.npz"),
-        [
-            "{place}/good.npz/test/runs/",
-            "a folder is needed here; move this file away",
-        ],
+        ["argument --results: {place}/good.npz is a file; name a folder"],
     ),
     "missing argument": (["train"], ["required: RUN; see `ngt train --help`"]),
     "no command": ([], ["required: command; see `ngt --help`"]),

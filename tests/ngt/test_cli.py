@@ -177,11 +177,14 @@ def test_an_env_of_ones_own(ngt: Any, tmp_path: Path, monkeypatch: pytest.Monkey
     ("code", "said"),
     [
         (None, "ModuleNotFoundError: No module named 'mine'); put it where Python finds it, e.g. "),
-        ("import nowhere", "ModuleNotFoundError: No module named 'nowhere'); fix it"),
-        ("x", "NameError: name 'x' is not defined); fix it"),
+        (
+            "import no",
+            "ModuleNotFoundError: No module named 'no'; {file}, line 1); fix it",
+        ),
+        ("x", "NameError: name 'x' is not defined; {file}, line 1); fix it"),
         (
             "from ngt.errors import UserError\nraise UserError('task id taken')",
-            "UserError: task id taken); fix it",
+            "UserError: task id taken; {file}, line 2); fix it",
         ),
     ],
 )
@@ -195,6 +198,7 @@ def test_a_module_that_cannot_be_imported(
         main(["runs", "--set", "imports=[mine]"])
     error = capsys.readouterr().err
     assert stop.value.code == 2 and error.count("\n") == 1
+    said = said.replace("{file}", str(tmp_path / "mine.py"))
     assert error.startswith("ngt: error: imports: 'mine' can't be imported (" + said)
 
 

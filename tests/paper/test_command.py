@@ -244,6 +244,26 @@ def test_the_scale_of_an_artefact_that_needs_no_runs(study: Any, tmp_path: Path)
     assert scale_of("main_figure") == "quick"
 
 
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        ("paper.nowhere:make", "can't be loaded (ModuleNotFoundError: No module named 'paper.no"),
+        ("paper.words:make", "can't be loaded (AttributeError: module 'paper.words' has no attri"),
+        ("builtins:print", "returned NoneType, not a paper.command.Made; return one"),
+    ],
+)
+def test_a_wrong_maker_is_one_line(
+    study: Any, fill: Callable[..., None], capsys: Any, monkeypatch: Any, make: str, said: str
+) -> None:
+    fill(study)
+    wrong = dataclasses.replace(command.ARTEFACTS["main_table"], make=make)
+    monkeypatch.setitem(command.ARTEFACTS, "main_table", wrong)
+    with pytest.raises(SystemExit) as stop:
+        command.main(["main_table"])
+    error = capsys.readouterr().err
+    assert stop.value.code == 2 and error.count("\n") == 1 and said in error
+
+
 def test_without_arguments_it_lists_every_artefact(capsys: Any) -> None:
     main([])
     lines = capsys.readouterr().out.splitlines()
