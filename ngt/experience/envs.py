@@ -108,7 +108,7 @@ def get_task(task_id: str) -> Task:
 _FORCES = {"use_contact_forces": True}
 
 for _task in (
-    Task("Ant-v4", "Ant-v4", 111, 8, -1.0, 1.0, 1000, _FORCES, True, -62, 6160),
+    Task("Ant-v4", "Ant-v4", 111, 8, -1.0, 1.0, 1000, _FORCES, True, -62, 6160, 4000),
     Task("HalfCheetah-v4", "HalfCheetah-v4", 17, 6, -1.0, 1.0, 1000, {}, False, -282, 14200, 7000),
     Task("Hopper-v4", "Hopper-v4", 11, 3, -1.0, 1.0, 1000, {}, True, -74, 3510, 2800),
     Task("Humanoid-v4", "Humanoid-v4", 376, 17, -0.4, 0.4, 1000, {}, True, 120, 6190),

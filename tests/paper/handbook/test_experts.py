@@ -97,6 +97,7 @@ def test_a_share_counts_from_the_random_policy() -> None:
 
 def test_aims() -> None:
     assert {task.id: task.aim for task in TASKS.values() if task.aim is not None} == {
+        "Ant-v4": 4000,
         "HalfCheetah-v4": 7000,
         "Hopper-v4": 2800,
         "Walker2d-v4": 3500,
