@@ -23,7 +23,9 @@ Averaging them instead would be equivalent to three times the penalty and a thir
 estimate of MMD^2 includes each row's kernel with itself. Leaving these kernels out would only
 multiply the gradients of the first two terms by B / (B - 1). The mean over e in w is taken over a
 batch, not over all expert transitions. The mean over e is thus as noisy as the mean over a, and its
-cost does not depend on the number of demonstrations. Each net takes one step per iteration, and
+cost does not depend on the number of demonstrations. The logged AUC compares the two batches that
+define w, so each row's kernel with itself raises it: it is about 0.6, not 0.5, where expert and
+agent have the same distribution. Each net takes one step per iteration, and
 absorbing states are off by default, as for every method here.
 Sources: Li et al., MMD GAN, NeurIPS 2017; Bińkowski et al., Demystifying MMD GANs, ICLR 2018; Xiao
 et al., Wasserstein Adversarial Imitation Learning, 2019; OctoberChang/MMD-GAN.
