@@ -13,16 +13,7 @@ from ngt.errors import UserError
 from ngt.reward import Batch, NoParams, RewardModel, Spec
 from ngt.training.model import check_metric, check_packed, fed
 
-SPEC = Spec(
-    obs=3,
-    act=2,
-    mode="state-action",
-    batch=8,
-    seeds=(0, 1),
-    time_limit=100,
-    num_envs=4,
-    gamma=0.99,
-)
+SPEC = Spec(3, 2, "state-action", 8, (0, 1), 100, 4, 0.99)
 
 
 class Toy(RewardModel):
