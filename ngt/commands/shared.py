@@ -133,8 +133,9 @@ def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.N
     """
     status, note, _ = job.member_state(cell, member)
     if status in COMPLETE and not args.fresh:
-        with contextlib.suppress(UserError), locked(member.folder):  # or another process trains it
-            job.drop_leftover(member)
+        if job.has_leftover(member):
+            with contextlib.suppress(UserError), locked(member.folder):  # or another one trains it
+                job.drop_leftover(member)
         say(
             f"{name}: finished already in {member.folder}; to train it again, pass --fresh (in "
             f"Python, move this folder away)"

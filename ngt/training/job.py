@@ -84,12 +84,17 @@ def _owned(member: Member) -> Iterator[None]:
         yield
 
 
-def drop_leftover(member: Member) -> None:
-    """Remove the checkpoints of a finished run, if a crash left them after run.json was written.
+def has_leftover(member: Member) -> bool:
+    """Return True if a crash left checkpoints of a finished run after run.json was written.
 
-    Checkpoints that are newer than run.json stay, since they belong to a new training of the run.
+    Checkpoints that are newer than run.json belong to a new training of the run.
     """
-    if checkpoint.older(member.folder, member.folder / "run.json"):
+    return checkpoint.older(member.folder, member.folder / "run.json")
+
+
+def drop_leftover(member: Member) -> None:
+    """Remove checkpoints of a finished run that a crash left. The caller holds the lock."""
+    if has_leftover(member):
         checkpoint.remove(member.folder)
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import tempfile
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from ngt.runs.folder import read_folder
 from ngt.runs.keys import Layout
 from ngt.settings.config import Config
 from ngt.settings.recording import difference
-from ngt.settings.resolve import config_hash, resolve_expert
+from ngt.settings.resolve import config_hash, plain, resolve_expert
 
 # Size limit of an expert's folder in bytes. Sixteen episodes take 1 to 3 million bytes on most
 # tasks, but 17 million on Humanoid-v4. On such a task, only as many episodes are shipped as fit
@@ -80,7 +80,7 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
                 f"{name}: return {data.expert:.1f} is below the shipped expert's {before:.1f}; "
                 f"pass --replace to ship it anyway"
             )
-    return write(env, files, run, asdict(cell), data)
+    return write(env, files, run, plain(cell), data)
 
 
 def check_recorded(data: Demos, actor: Policy, source: str, where: Path) -> None:

@@ -18,10 +18,11 @@ from ngt.errors import UserError
 from ngt.experience import demos, shipped
 from ngt.files import read_json, write_json
 from ngt.runs.keys import Layout
+from ngt.runs.published import settings_hash
 from ngt.runs.shipping import ship
 from ngt.settings.config import Config
 from ngt.settings.load import load
-from ngt.settings.resolve import config_hash, expert_ships, resolve_expert
+from ngt.settings.resolve import config_hash, expert_ships, plain, resolve_expert
 
 ENV = "Pendulum-v1"
 SETTINGS: dict[str, Any] = {
@@ -94,7 +95,8 @@ def test_what_ships_is_what_was_made(layout: Layout, config: Config) -> None:
     expert = shipped.read(ENV)
     assert expert["returns"] == data.returns.tolist() and expert["episodes"] == 3
     assert expert["lengths"] == [200] * 3 and expert["random"] == data.random
-    assert expert["config"] == json.loads(json.dumps(dataclasses.asdict(cell)))
+    assert expert["config"] == json.loads(json.dumps(plain(cell)))
+    assert settings_hash(expert["config"]) == expert["config_hash"], "as in every other record"
     for name in (
         "config_hash",
         "step",
