@@ -19,7 +19,7 @@ from ngt.settings.config import CellConfig, Config
 from ngt.settings.options import user_settings
 from ngt.settings.resolve import config_hash, resolve_expert
 from ngt.text import amount, announce, say
-from ngt.training import job
+from ngt.training import checkpoint, job
 from ngt.training.learner import Member
 from ngt.training.progress import Progress
 
@@ -133,9 +133,9 @@ def needs_training(cell: CellConfig, member: Member, name: str, args: argparse.N
     """
     status, note, _ = job.member_state(cell, member)
     if status in COMPLETE and not args.fresh:
-        if job.has_leftover(member):
-            with contextlib.suppress(UserError), locked(member.folder):  # or another one trains it
-                job.drop_leftover(member)
+        if checkpoint.left_over(member.folder):
+            with contextlib.suppress(UserError), job.owned(member):
+                pass  # removed; or another process trains the run
         say(
             f"{name}: finished already in {member.folder}; to train it again, pass --fresh (in "
             f"Python, move this folder away)"

@@ -87,15 +87,17 @@ def steps(run: Path) -> list[int]:
     return sorted((int(m[1]) for m in names if m), reverse=True)
 
 
-def older(run: Path, file: Path) -> bool:
-    """Return True if a run has checkpoint files, and all of them are older than an existing file.
+def left_over(run: Path) -> bool:
+    """Return True if a crash left checkpoint files of a run that was already complete.
 
-    Files without a manifest count, too: a crash may leave them while checkpoints are removed.
+    Such files are older than run.json. Newer files belong to a new training of the run. Files
+    without a manifest count, too: a crash may leave them while checkpoints are removed.
     """
+    record = run / "run.json"
     files = [path for path in folder_of(run).glob("*") if not path.is_dir()]
-    if not files or not file.exists():
+    if not files or not record.exists():
         return False
-    return max(path.stat().st_mtime_ns for path in files) < file.stat().st_mtime_ns
+    return max(path.stat().st_mtime_ns for path in files) < record.stat().st_mtime_ns
 
 
 def usable(run: Path, made_with: Mapping[str, Any], say: Callable[[str], None]) -> list[int]:

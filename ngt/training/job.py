@@ -39,7 +39,7 @@ def train(
     """
     with contextlib.ExitStack() as locks:
         for member in members:
-            locks.enter_context(_owned(member))
+            locks.enter_context(owned(member))
         if not fresh:  # checked now: another process may have finished a run in the meantime
             members = [m for m in members if member_state(cell, m).status not in COMPLETE]
             if not members:
@@ -77,25 +77,12 @@ def member_state(cell: CellConfig, member: Member) -> Status:
 
 
 @contextlib.contextmanager
-def _owned(member: Member) -> Iterator[None]:
-    """Hold the lock on a run's folder, and remove what a crash left there."""
+def owned(member: Member) -> Iterator[None]:
+    """Hold the lock on a run's folder, and remove checkpoints that a crash left there."""
     with locked(member.folder):
-        drop_leftover(member)
+        if checkpoint.left_over(member.folder):
+            checkpoint.remove(member.folder)
         yield
-
-
-def has_leftover(member: Member) -> bool:
-    """Return True if a crash left checkpoints of a finished run after run.json was written.
-
-    Checkpoints that are newer than run.json belong to a new training of the run.
-    """
-    return checkpoint.older(member.folder, member.folder / "run.json")
-
-
-def drop_leftover(member: Member) -> None:
-    """Remove checkpoints of a finished run that a crash left. The caller holds the lock."""
-    if has_leftover(member):
-        checkpoint.remove(member.folder)
 
 
 def groups(cell: CellConfig, members: Sequence[Member], say: Say) -> dict[int | None, list[Member]]:
