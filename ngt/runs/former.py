@@ -6,8 +6,9 @@ folder that holds `runs/` and `experts/`. If a run with the old settings is requ
 result is restored and nothing is trained. A process that moves a result holds the lock on the run's
 folder.
 
-Files are moved one by one. run.json is the last file to leave the run's folder and the first file
-to return. If a move is interrupted, the next move therefore completes it.
+A folder holds a result only if it holds run.json. A move therefore copies all files, run.json last,
+and then deletes the originals, run.json first. If the move is interrupted, at least one of the two
+folders holds the complete result.
 """
 
 import shutil
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ngt.files import read_json
+from ngt.files import atomic, read_json
 from ngt.runs.status import Status, drop_receipts, status_of
 from ngt.text import NAME
 
@@ -59,13 +60,26 @@ def set_aside(folder: Path) -> Path | None:
     record = found if isinstance(found, dict) else {}
     name = "-".join(_hash(record.get(field)) for field in ("config_hash", "source_hash"))
     places = [former_of(folder) / name]
-    while (places[-1] / "run.json").exists():  # a result with the same settings and code is there
+    while _another(folder, places[-1]):  # a result with the same settings and code
         places.append(former_of(folder) / f"{name}-{len(places) + 1}")
-    places[-1].mkdir(parents=True, exist_ok=True)
-    for file in FILES:
-        if (folder / file).exists():
-            (folder / file).replace(places[-1] / file)
+    _move(folder, places[-1])
     return places[-1]
+
+
+def _another(folder: Path, place: Path) -> bool:
+    """Return True if `place` holds a result, and not the one in `folder` from a stopped move."""
+    record = place / "run.json"
+    return record.exists() and record.read_bytes() != (folder / "run.json").read_bytes()
+
+
+def _move(source: Path, target: Path) -> None:
+    """Move a result's files in an order that keeps one complete result if the move is stopped."""
+    files = [file for file in FILES if (source / file).exists()]
+    for file in files:
+        with atomic(target / file) as temporary:
+            shutil.copy2(source / file, temporary)  # keeps the time stamp, which `find` compares
+    for file in reversed(files):
+        (source / file).unlink()
 
 
 def _hash(value: Any) -> str:
@@ -95,9 +109,7 @@ def bring_back(folder: Path, place: Path) -> Path | None:
     place: the former result's folder.
     """
     aside = set_aside(folder)
-    for file in reversed(FILES):
-        if (place / file).exists():
-            (place / file).replace(folder / file)
+    _move(place, folder)
     _remove(place)
     return aside
 

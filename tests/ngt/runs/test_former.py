@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,32 +98,43 @@ def test_a_damaged_record_is_kept_but_never_comes_back(run: Path, content: str) 
     assert (one.name, one.folder, one.status.status) == (str(KEY), place, "damaged")
 
 
-@pytest.mark.parametrize("moved", range(len(FILES)))
-def test_an_interrupted_move_is_completed_by_the_next(
-    run: Path, monkeypatch: pytest.MonkeyPatch, moved: int
+@pytest.mark.parametrize("done", range(2 * len(FILES)))
+def test_an_interrupted_move_leaves_a_complete_result(
+    run: Path, monkeypatch: pytest.MonkeyPatch, done: int
 ) -> None:
-    """Stop a move after some files; check that no result is lost and each can be brought back."""
-    replace = Path.replace
+    """Stop a move before each file is copied or deleted; check that the result can still be used.
 
-    def stopping(self: Path, target: Path) -> Path:
-        left.append(self)
-        if len(left) > moved:
+    It must be found at once, since a run is trained again if no complete result of it is found.
+    """
+    replace, unlink = os.replace, Path.unlink
+
+    def count() -> None:
+        if next(calls) == done:
             raise KeyboardInterrupt
-        return replace(self, target)
+
+    def replacing(source: Path, target: Path) -> None:
+        count()
+        replace(source, target)
+
+    def unlinking(self: Path, missing_ok: bool = False) -> None:
+        if self.name in FILES:
+            count()
+        unlink(self, missing_ok)
 
     write(run, "a")
     for step in ("aside", "back"):
-        left: list[Path] = []
+        calls = itertools.count()
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(Path, "replace", stopping)
+            patch.setattr(os, "replace", replacing)
+            patch.setattr(Path, "unlink", unlinking)
             set_aside(run) if step == "aside" else bring_back(run, former_of(run) / "a-s")
         if not fits("a")(run):
-            set_aside(run)
             place = find(run, fits("a"))
             assert place == former_of(run) / "a-s"
             bring_back(run, place)
-        assert settings(run) == "a" and not list(former_of(run).rglob("run.json"))
-        set_aside(run)
+        assert settings(run) == "a"
+        assert set_aside(run) == former_of(run) / "a-s", "the result must not be kept twice"
+        assert len(list(former_of(run).rglob("run.json"))) == 1
 
 
 def test_an_expert_has_its_own_place(tmp_path: Path) -> None:
