@@ -10,6 +10,7 @@ import hashlib
 import importlib
 import importlib.util
 import json
+import os
 import sys
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -198,9 +199,10 @@ def resolve(config: Config, env: str, method: str, mode: Mode, rate: int) -> Cel
 def own_file(config: Config, env: str) -> str:
     """Return the user's own demonstration file for an env, or an empty string if no file is set.
 
-    A relative path is looked up in the working folder, then in the checkout.
+    A relative path is looked up in the working folder, then in the checkout. A leading ~ stands for
+    the home folder: a shell does not expand it inside `--set`.
     """
-    file = config.envs[env].demos if env in config.envs else ""
+    file = os.path.expanduser(config.envs[env].demos) if env in config.envs else ""
     shipped_file = CHECKOUT / file
     return str(shipped_file) if file and not Path(file).exists() and shipped_file.exists() else file
 

@@ -818,6 +818,9 @@ def test_a_file_of_the_checkout_is_found_from_everywhere(
     mine.parent.mkdir(parents=True)
     mine.write_bytes(b"mine")
     assert own_file(config, "Pendulum-v1") == name
+    monkeypatch.setenv("HOME", str(tmp_path / "tests"))
+    home = load({"scale": "test", "envs": {"Pendulum-v1": {"demos": "~/data/Pendulum-v1.npz"}}})
+    assert own_file(home, "Pendulum-v1") == str(mine)
     assert load({"scale": "test", "envs": {"Pendulum-v1": {"demos": ""}}}), (
         "the expert's file must be used instead"
     )
