@@ -15,12 +15,12 @@ from ngt.errors import UserError
 from ngt.experience import demos, shipped
 from ngt.experience.demos import Demos
 from ngt.experience.reference import reference_of, unscored
-from ngt.files import atomic, checksum, json_text, sha256
-from ngt.runs.folder import read_folder
+from ngt.files import atomic, json_text, sha256
+from ngt.runs.folder import Folders, read_folder
 from ngt.runs.keys import Layout
 from ngt.settings.config import Config
 from ngt.settings.recording import difference
-from ngt.settings.resolve import config_hash, plain, resolve_expert
+from ngt.settings.resolve import plain, resolve_expert
 
 # Size limit of an expert's folder in bytes. Sixteen episodes take 1 to 3 million bytes on most
 # tasks, but 17 million on Humanoid-v4. On such a task, only as many episodes are shipped as fit
@@ -45,30 +45,26 @@ def ship(layout: Layout, config: Config, env: str, *, replace_better: bool = Fal
 
     Raise UserError unless
 
-    - the expert is finished and has the current settings
+    - the expert is finished, undamaged, and has the current settings and seed
     - the expert's policy comes from the expert's best evaluation
     - the recording comes from this policy
     - the expert is better than a random policy
     - the expert is at least as good as the expert in data/, or `replace_better` is set
     """
     folder, cell, name = layout.expert(env), resolve_expert(config, env), f"expert {env}"
-    run = read_folder(folder, name).run
-    if run.get("config_hash") != config_hash(cell):
+    expert = Folders(layout, config).expert_status(env)
+    if expert.status != "finished":
         raise UserError(
-            f"{name}: trained with other settings in {folder}; `ngt expert {env}` "
-            f"retrains it with the current settings"
+            f"{name} in {folder}: {': '.join(filter(None, expert[:2]))}; train it with "
+            f"`ngt expert {env}`"
         )
-    if run.get("status") != "finished":
-        raise UserError(f"{name}: {run.get('status')} at step {run.get('step')}; train it again")
+    run = read_folder(folder, name).run
     if "kept" not in run:
         raise UserError(
             f"{name}: no best policy was kept (expert.train.keep is '{cell.train.keep}'); "
             f"set it to 'best' and retrain"
         )
     files = Sources(folder / shipped.POLICY, layout.demos(env), folder / "eval.csv")
-    known = run.get("files", {}).get(shipped.POLICY)  # a run.json of earlier versions lacks it
-    if known not in (None, checksum(files.policy)):
-        raise UserError(f"{name}: {files.policy} was changed or damaged (checksum); train it again")
     data = demos.load(files.demos, env)
     check_recorded(data, policy.load(files.policy)[0], str(run["config_hash"]), files.demos)
     if reason := unscored(reference_of(data)):

@@ -161,7 +161,8 @@ def test_a_damaged_one_is_replaced_only_on_request(layout: Layout, config: Confi
     ("field", "value", "said"),
     [
         ("config_hash", "0" * 16, "trained with other settings"),
-        ("status", "diverged", "diverged at step 400"),
+        ("status", "diverged", "diverged: step 400"),
+        ("key", {"env": ENV, "method": "expert", "seed": 3}, "trained with expert.seed 3"),
         ("kept", None, "no best policy was kept (expert.train.keep is 'best')"),
         ("files", {"policy.safetensors": "0"}, "policy.safetensors was changed or damaged"),
     ],
@@ -191,7 +192,7 @@ def test_nothing_to_ship(layout: Layout, config: Config) -> None:
     layout.demos(ENV).unlink()
     assert "no such file; `ngt record` writes it" in refused(layout, config)
     (layout.expert(ENV) / "run.json").unlink()
-    assert "train it first" in refused(layout, config)
+    assert "part: last evaluation at step 400; train it with" in refused(layout, config)
 
 
 def test_episodes_of_another_policy_do_not_ship(layout: Layout, config: Config) -> None:
