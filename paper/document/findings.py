@@ -22,7 +22,7 @@ from paper.words import ABSENT, listed
 
 # The columns that the sentences need.
 COLUMNS = {
-    "aggregate_table": {"demos", "method", "iqm", "better"},
+    "aggregate_table": {"demos", "method", "tasks", "iqm", "better"},
     "claims_table": {"verdict", "tendency", "artefact"},
 }
 UNDECIDED = ("not run at this scale", "not published")
@@ -36,6 +36,23 @@ def estimate(row: Row, key: str) -> Estimate | None:
         return None
     ends = (row[key], row[f"{key}_low"], row[f"{key}_high"])
     return Estimate(*(float(x) if isinstance(x, int | float) else float("nan") for x in ends))
+
+
+def count_tasks(rows: Sequence[Row]) -> int:
+    """Return the number of tasks over which the rows of aggregate_table go, or 0 without rows."""
+    counts = (row["tasks"] for row in rows)
+    return max((n for n in counts if isinstance(n, int)), default=0)
+
+
+def tasks_words(config: Config, rows: Sequence[Row]) -> str:
+    """Return the tasks of these rows of aggregate_table, such as `1 of the main figure's 6 tasks`.
+
+    A partial main figure has tasks that no aggregate can use, since some method lacks runs there.
+    """
+    plan, n = config.figures[MAIN[0]], count_tasks(rows)
+    whole = len(plan.envs) * len(plan.demos)
+    part = f"{n} of" if n < whole else "all" if n > 1 else "the one task of"
+    return f"{part} the main figure" + f"'s {whole} tasks" * (part != "the one task of")
 
 
 def side(chance: Estimate) -> str:
@@ -66,7 +83,7 @@ def sentences(
     rows = {str(row["method"]): row for row in aggregates if row["demos"] == "all"}
     means = {method: mean for method, row in rows.items() if (mean := estimate(row, "iqm"))}
     if label in means:
-        yield _rank(label, means, "complete" if runs.absent else "all")
+        yield _rank(label, means, tasks_words(config, aggregates))
         yield from _pairs(config, label, rows)
     else:
         yield f"There is no aggregate over tasks of {label or 'a reference'}, so it has no rank."
@@ -77,15 +94,26 @@ def sentences(
 
 def _run(config: Config, runs: Runs) -> str:
     plan = config.figures.get(MAIN[0])
-    main = set(run_table(config, MAIN)) if plan else set()
-    text = f"{len(runs.records)} of {len(runs.statuses)} runs of scale {config.scale} are drawn"
+    text = f"{len(runs.records)} of {len(runs.statuses)} runs of scale {config.scale} are drawn. "
     if plan:
-        here, words = sum(key in main for key in runs.records), listed(plan.envs)
-        text += (
-            f", {here} of {len(main)} in the main figure: {len(plan.methods)} methods on {words} "
-            f"with {listed(plan.demos)} demonstrations and {len(plan.seeds)} seeds"
+        main = run_table(config, MAIN)
+        here = [key for key in main if key in runs.records]
+        methods, envs, demos = (
+            dict.fromkeys(getattr(key, name) for key in here) for name in ("method", "env", "demos")
         )
-    return f"{text}. A run takes {config.train.steps:,} env steps."
+        text += (
+            f"The main figure has {len(main)}: {amount(len(plan.methods), 'method')} on "
+            f"{listed(plan.envs)} with {listed(plan.demos)} demonstrations and "
+            f"{amount(len(plan.seeds), 'seed')}. "
+        )
+        if here and len(here) < len(main):
+            text += (
+                f"{len(here)} of them are drawn: {amount(len(methods), 'method')} on "
+                f"{listed(envs)} with {listed(demos)} demonstrations. "
+            )
+        elif not here:
+            text += "None of them is drawn. "
+    return f"{text}A run takes {config.train.steps:,} env steps."
 
 
 def _differs(config: Config, runs: Runs) -> Iterator[str]:
@@ -107,7 +135,7 @@ def _rank(label: str, means: Mapping[str, Estimate], tasks: str) -> str:
     ordered = sorted(means, key=lambda method: -means[method].value)
     place = ordered.index(label)
     text = (
-        f"{label}'s interquartile mean score over {tasks} tasks is {means[label]} (random 0, "
+        f"{label}'s interquartile mean score over {tasks} is {means[label]} (random 0, "
         f"expert 1; in brackets: 95% interval), number {place + 1} of {len(ordered)} methods."
     )
     for word, some in (("Higher", ordered[:place]), ("Lower", ordered[place + 1 :])):
@@ -137,7 +165,7 @@ def _pairs(config: Config, label: str, rows: Mapping[str, Row]) -> Iterator[str]
             f"higher than all runs of the other."
         )
     if (parts or apart) and (plan := config.figures.get(MAIN[0])):
-        yield caution([len(plan.seeds)], "P", tasks=len(plan.envs) * len(plan.demos))
+        yield caution([len(plan.seeds)], "P", tasks=count_tasks(list(rows.values())))
         yield (
             "The claims below compare interquartile means instead, so that they can differ from "
             "these probabilities."

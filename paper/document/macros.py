@@ -20,8 +20,9 @@ from ngt.runs.status import COMPLETE
 from ngt.runs.table import Runs, unscored_envs
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label, resolve_expert
+from ngt.text import amount
 from paper.claims.verdicts import FEW
-from paper.document.findings import UNDECIDED, estimate, side
+from paper.document.findings import UNDECIDED, count_tasks, estimate, side, tasks_words
 from paper.document.report import Item, about
 from paper.drawing.table import Cell, Table
 from paper.drawing.tex import escape
@@ -44,11 +45,12 @@ def macros(config: Config, runs: Runs, found: Sequence[Item], warning: str = "")
     warning: a warning about published records that do not have the config's settings, or empty.
     """
     tables = {item.anchor: item.table for item in found if item.table is not None}
+    aggregates = rows_of(tables, "aggregate_table")
     values = {
-        **of_scale(config),
+        **of_scale(config, aggregates),
         **of_runs(runs),
         **of_verdicts(tables),
-        **of_aggregates(rows_of(tables, "aggregate_table"), config),
+        **of_aggregates(aggregates, config),
         **of_source(),
         "OtherSettings": warning,
     }
@@ -76,7 +78,7 @@ COUNTED = ("reproduced", "partly", "not reproduced", *UNDECIDED)
 COLUMNS = {
     "claims_table": {"claim", "ours", "verdict", "artefact"},
     "theory_table": {"verdict"},
-    "aggregate_table": {"demos", "method"}
+    "aggregate_table": {"demos", "method", "tasks"}
     | {f"{key}{end}" for key in ("iqm", "better") for end in ("", "_low", "_high")},
 }
 
@@ -93,8 +95,11 @@ def rows_of(tables: Tables, name: str) -> Sequence[Row]:
     return tables[name].rows
 
 
-def of_scale(config: Config) -> dict[str, Any]:
-    """Return the scale's envs, demonstrations, rates and seeds, and some of its settings."""
+def of_scale(config: Config, aggregates: Sequence[Row]) -> dict[str, Any]:
+    """Return the scale's envs, demonstrations, rates and seeds, and some of its settings.
+
+    aggregates: rows of aggregate_table.
+    """
     plans = config.figures.values()
 
     def axis(name: str) -> list[Any]:
@@ -116,9 +121,7 @@ def of_scale(config: Config) -> dict[str, Any]:
         "ExpertEpisodes": config.expert.episodes,
         "ExpertPolicy": _expert_policy(config),
         "Reps": config.statistics.reps,
-        "Coverage": caution(
-            seeds, "mean", "IQM", "P", tasks=sum(len(p.envs) * len(p.demos) for p in plans)
-        ),
+        "Coverage": caution(seeds, "mean", "IQM", "P", tasks=count_tasks(aggregates)),
     }
 
 
@@ -175,13 +178,15 @@ def of_aggregates(rows: Sequence[Row], config: Config) -> dict[str, Any]:
     chances = [chance for r in others if (chance := estimate(r, "better"))]
     known = best and any(not math.isnan(chance.low) for chance in chances)
     sides = Counter(map(side, chances))
+    higher = sum(mean.value > mine.value for mean in means.values() if mine)
     return {
         "ReferenceLabel": label,
         "ReferenceIqm": mine or "",
+        "ReferenceTasks": tasks_words(config, rows) if mine else "",
         "ReferenceIqmByDemos": listed(f"{mean} with {demos}" for demos, mean in ours.items()),
         "NoScores": "no task of the main figure has scores" if unscored else "",
-        "OtherMethods": len(means),
-        "HigherMethods": sum(mean.value > mine.value for mean in means.values() if mine),
+        "OtherMethods": amount(len(means), "other method"),
+        "HigherMethods": f"{higher or 'none'} {'have' if higher > 1 else 'has'}",
         "BestMethod": best,
         "BestIqm": means.get(best, ""),
         "ReferenceBetter": sides["above"] if known else "",

@@ -46,7 +46,9 @@ def draw(runs: pd.DataFrame, config: Config, absent: Sequence[RunKey] = ()) -> F
     _rows(better, a, looks, lambda m: a.better(m, a.scores))
     first.axvline(1, **EXPERT)
     better.axvline(0.5, **EXPERT)
-    first.set_title("Score over all tasks")
+    tasks = len(a.scores.tasks)
+    whole = tasks + len(a.scores.left_out)
+    first.set_title(f"Score over {f'{tasks} of {whole}' if tasks < whole else 'all'} tasks")
     better.set(xlim=(0, 1), xlabel=f"P({a.label} > method)", title=f"{a.label} against each method")
     gap.set(
         xlim=(0, None), xlabel="optimality gap (lower is better)", title="Shortfall from the expert"

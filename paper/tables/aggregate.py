@@ -26,6 +26,7 @@ FIGURE = "main_figure"
 COLUMNS = {
     "demos": Column("demonstrations"),
     "method": Column("method"),
+    "tasks": Column("tasks"),
     "iqm": Column("IQM"),
     "iqm_low": Column("low"),
     "iqm_high": Column("high"),
@@ -221,6 +222,7 @@ def rows(a: Aggregates) -> Iterator[dict[str, Cell]]:
         for method in a.methods:
             found = (*a.both(method, scores, group), a.better(method, scores, group))
             row: dict[str, Cell] = {"demos": group, "method": method_label(a.config, method)}
+            row["tasks"] = len(scores.tasks)
             for key, e in zip(("iqm", "gap", "better"), found, strict=True):
                 row |= zip((key, f"{key}_low", f"{key}_high"), e or [None] * 3, strict=True)
             yield {**row, "runs": scores.of[method].size, "diverged": a.lost(method, scores)}
