@@ -45,14 +45,14 @@ def count_tasks(rows: Sequence[Row]) -> int:
 
 
 def tasks_words(config: Config, rows: Sequence[Row]) -> str:
-    """Return the tasks of these rows of aggregate_table, such as `1 of the main figure's 6 tasks`.
+    """Say on how many of the main figure's tasks these rows of aggregate_table rest.
 
     A partial main figure has tasks that no aggregate can use, since some method lacks runs there.
     """
     plan, n = config.figures[MAIN[0]], count_tasks(rows)
     whole = len(plan.envs) * len(plan.demos)
-    part = f"{n} of" if n < whole else "all" if n > 1 else "the one task of"
-    return f"{part} the main figure" + f"'s {whole} tasks" * (part != "the one task of")
+    part = f"{n} of the {whole} tasks" if n < whole else f"all {n} tasks" if n > 1 else "the task"
+    return f"{part} of the main figure"
 
 
 def side(chance: Estimate) -> str:

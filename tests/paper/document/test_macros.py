@@ -40,7 +40,7 @@ CLAIMS = [
 
 
 def aggregate(demos: str, method: str, iqm: float, better: float | None = None) -> dict[str, Any]:
-    row: dict[str, Any] = {"demos": demos, "method": method}
+    row: dict[str, Any] = {"demos": demos, "method": method, "tasks": 1}
     for key, value in (("iqm", iqm), ("better", better)):
         low, high = (None, None) if value is None else (value - 0.1, value + 0.1)
         row |= {key: value, f"{key}_low": low, f"{key}_high": high}
@@ -107,7 +107,7 @@ def test_numbers_are_those_of_runs_and_tables(made: tuple[Any, Runs]) -> None:
     assert macro(text, "Window") == "3" and macro(text, "Seeds") == "2"
     assert macro(text, "ExpertPolicy") == "Its last policy"
     study.settings["expert"] = {"train": {"keep": "best"}}
-    assert of_scale(study.config)["ExpertPolicy"] == "The policy of its best evaluation"
+    assert of_scale(study.config, [])["ExpertPolicy"] == "The policy of its best evaluation"
     stated = macro(text, "Coverage")
     assert r"90\% (skewed scores)" in stated and "probability of improvement" in stated
     assert macro(text, "OtherSettings") == ""
@@ -162,7 +162,8 @@ def test_ngt_is_placed_among_the_methods(made: tuple[Any, Runs]) -> None:
     values = of_aggregates(AGGREGATES, config)
     assert str(values["ReferenceIqm"]) == "0.93 [0.83, 1.03]"
     assert values["ReferenceIqmByDemos"] == "0.50 [0.40, 0.60] with 1 and 0.97 [0.87, 1.07] with 4"
-    assert (values["OtherMethods"], values["HigherMethods"]) == (3, 2)
+    assert values["ReferenceTasks"] == "1 of the 2 tasks of the main figure"
+    assert (values["OtherMethods"], values["HigherMethods"]) == ("3 other methods", "2 have")
     assert (values["BestMethod"], str(values["BestIqm"])) == ("PWIL", "1.04 [0.94, 1.14]")
     assert (values["ReferenceBetter"], values["ReferenceWorse"]) == (1, 1), (
         "DAC's interval contains one half"

@@ -115,7 +115,7 @@ def test_verdicts_are_counted_at_a_glance(study: Any) -> None:
 def test_it_opens_with_what_was_found(study: Any) -> None:
     page = Page(write(study))
     assert page.all("h2", "id")[:2] == ["found", "curves"]
-    assert "8 of 8 runs of scale quick are drawn, 8 of 8 in the main figure" in page.text
+    assert "8 of 8 runs of scale quick are drawn. The main figure has 8: " in page.text
     assert "To draw the main figure again: make figure" in page.text
 
 

@@ -57,6 +57,7 @@ def test_numbers_by_hand(make_study: Make) -> None:
     assert bc["better"] == pytest.approx((3 / 4 + 3.5 / 4) / 2)
     assert rows["4", "BC"]["better"] == pytest.approx(3.5 / 4)
     assert rows["1", "BC"]["iqm"] == pytest.approx(0.5)
+    assert [row["tasks"] for row in rows.values()] == [2, 2, 1, 1, 1, 1]
     assert (bc["runs"], bc["diverged"], rows["1", "BC"]["runs"]) == (4, 0, 2)
     for row in rows.values():
         assert row["iqm_low"] <= row["iqm"] <= row["iqm_high"]
@@ -92,7 +93,7 @@ def test_one_seed_has_no_interval(make_study: Make, fill: Make) -> None:
     fill(study)
     a = aggregates(study)
     assert "no intervals" in words(a) and "bootstrap" not in words(a)
-    assert "| all | NGT | 0.36 | – | – |" in table(a).markdown()
+    assert "| all | NGT | 2 | 0.36 | – | – |" in table(a).markdown()
     assert json.loads(table(a).json())["rows"][0]["iqm_low"] is None
 
 
