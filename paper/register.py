@@ -208,6 +208,7 @@ ARTEFACTS = {
             "paper.figures.reward:make",
             runs=MAIN,
             files=(POTENTIAL,),
+            fits=one_cell,
         ),
         Artefact(
             "speed_figure",
@@ -237,7 +238,14 @@ ARTEFACTS = {
             files=(GPU,),
             fits=one_cell,
         ),
-        Artefact("main_table", "Final scores", "paper.tables.scores:make", kind="table", runs=MAIN),
+        Artefact(
+            "main_table",
+            "Final scores",
+            "paper.tables.scores:make",
+            kind="table",
+            runs=MAIN,
+            fits=one_cell,
+        ),
         Artefact(
             "aggregate_table",
             "Aggregates over tasks (not in the paper)",

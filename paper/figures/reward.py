@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ngt.runs.folder import LOGGED
-from ngt.runs.keys import Layout, RunKey
+from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.settings.config import Config
 from ngt.settings.resolve import method_label
 from paper.command import Made, Options, figure_of_runs
@@ -21,8 +21,9 @@ from paper.drawing.panels import EVEN
 from paper.drawing.style import Look, Note
 from paper.numbers import curves, potential
 from paper.numbers.potential import Maps
+from paper.numbers.statistics import Task, shared
 from paper.register import POTENTIAL
-from paper.words import ABSENT
+from paper.words import ABSENT, listed
 
 NAME = "main_figure"  # the entry of the config's `figures` whose runs are shown
 # The label of each measure, its value without information, and its range.
@@ -58,9 +59,12 @@ def draw(
         m for m in methods if runs.loc[runs["method"] == m, list(LOGGED)].notna().to_numpy().any()
     ]
     looks = style.looks(logged)
+    planned = run_table(config, [NAME])
+    tasks = shared(planned, set(planned) - set(absent), logged)
+    here = pd.MultiIndex.from_frame(runs[["env", "demos"]]).isin(tasks)
     scale, word = curves.unit(float(runs["step"].max()))
     for axes, (column, (label, none, ends)) in zip(panels[:, 0], MEASURES.items(), strict=True):
-        _diagnostic(axes, runs, column, looks, ends)
+        _diagnostic(axes, runs[here], column, looks, ends)
         axes.axhline(none, **EVEN)
         axes.set(ylabel=label, title=TITLES[column])
         axes.set_xlim(0, float(runs["step"].max()))
@@ -78,7 +82,7 @@ def draw(
         Line2D([], [], **EXPERT, label="expert"),
         Line2D([], [], **AGENT | {"markersize": 5.0}, label="agent"),
     ]
-    style.footer(figure, handles, _notes(config, runs, logged, absent, maps))
+    style.footer(figure, handles, _notes(config, runs, logged, absent, tasks, maps))
     return figure
 
 
@@ -89,13 +93,14 @@ def _diagnostic(
     looks: dict[str, Look],
     ends: tuple[float, float],
 ) -> None:
-    """Draw a line per method: the mean of a column over all its runs."""
+    """Draw a line per method: the mean of a column over its runs."""
     for method, look in looks.items():
         means = runs[runs["method"] == method].groupby("step")[column].mean().dropna()
         axes.plot(means.index, means, **look.line, linewidth=1.1)
     if runs[column].isna().all():
         middle: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "va": "center"}
-        axes.text(0.5, 0.7, "not logged", **middle, color=style.ALERT, fontsize=6.5)
+        text = "not logged" if len(runs) or not looks else "no task with all runs"
+        axes.text(0.5, 0.7, text, **middle, color=style.ALERT, fontsize=6.5)
         axes.set_ylim(*ends)
 
 
@@ -131,9 +136,17 @@ def panel(axes: Axes, maps: Maps, number: int) -> QuadMesh:
 
 
 def _notes(
-    config: Config, runs: pd.DataFrame, logged: list[str], absent: Sequence[RunKey], maps: Maps
+    config: Config,
+    runs: pd.DataFrame,
+    logged: list[str],
+    absent: Sequence[RunKey],
+    tasks: Sequence[Task],
+    maps: Maps,
 ) -> list[Note]:
-    """Return notes that explain how to read the panels."""
+    """Return notes that explain how to read the panels.
+
+    tasks: the tasks over which the lines are means.
+    """
     here, methods = set(runs["method"]), config.figures[NAME].methods
     without, gone = (
         ", ".join(
@@ -145,7 +158,7 @@ def _notes(
     episodes, rate = potential.EPISODES, potential.RATE
     notes = [
         Note(
-            f"Left: scale {config.scale}, means over all runs of the main figure. AUC: how often "
+            f"Left: scale {config.scale}, means over the runs of the main figure. AUC: how often "
             f"an expert's transition has a higher reward than one of the agent's. Rank "
             f"correlation: Spearman's, between the learned reward and the env's own, over a batch "
             f"of the agent's transitions.{lack}"
@@ -154,13 +167,16 @@ def _notes(
             f"Right: one run of NGT on {potential.ENV} over {maps.step[-1]:,.0f} env steps, with "
             f"the MSE-softmax pairing and every {rate}th transition of {episodes} demonstrations. "
             f"Points: the demonstrations, and the agent's last {potential.RECENT} transitions. "
-            f"Training lowers the potential at the expert's points and raises it at the agent's."
+            f"The loss lowers the potential at the expert's points and raises it at the agent's."
         ),
     ]
     if absent:
         lack = ABSENT[config.records]
         text = f"PARTIAL: {len(absent)} runs are {lack}."
         text += f" Methods without any run: {gone}." if gone else ""
+        if tasks:
+            some = listed(f"{env} with {demos}" for env, demos in tasks)
+            text += f" Left: only tasks (env, demonstrations) with all runs of these lines: {some}."
         notes.append(Note(text, alert=True))
     return notes
 

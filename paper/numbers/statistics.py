@@ -192,11 +192,7 @@ def gather(
     present = {m: any(k in scores for ks in c.values() for k in ks) for m, c in cells.items()}
     tasks = list(dict.fromkeys(task for cell in cells.values() for task in cell))
     shown = {method: cell for method, cell in cells.items() if present[method]}
-    whole = [
-        task
-        for task in tasks
-        if all(task in cell and all(k in scores for k in cell[task]) for cell in shown.values())
-    ]
+    whole = shared(keys, scores, shown)
     if none_is_fine and not whole:
         return nothing(scores, len({key.seed for key in keys}))
     if not whole or not shown:
@@ -213,6 +209,24 @@ def gather(
         tuple(method for method in cells if not present[method]),
         tuple(task for task in tasks if task not in whole),
     )
+
+
+def shared(
+    keys: Iterable[RunKey], present: Collection[RunKey], methods: Iterable[str]
+) -> list[Task]:
+    """Return the tasks on which each of the methods has all its runs, and at least one.
+
+    Only on these tasks can the methods be compared.
+
+    keys: the planned runs.
+    present: the runs that exist.
+    """
+    whole: dict[Task, dict[str, bool]] = {}
+    for key in sorted(keys):
+        cell = whole.setdefault((key.env, key.demos), {})
+        cell[key.method] = cell.get(key.method, True) and key in present
+    wanted = list(methods)
+    return [task for task, cell in whole.items() if all(cell.get(m, False) for m in wanted)]
 
 
 def nothing(present: Iterable[RunKey], seeds: int) -> Scores:

@@ -53,8 +53,8 @@ def test_sentences_name_ranks_pairs_claims_and_gaps(said: Callable[..., str]) ->
     text = said(5, ROWS, CLAIMS, 2)
     for part in (
         "3 of 8 runs of scale quick are drawn. The main figure has 8: 2 methods on Pendulum-v1 "
-        "with 1 and 4 demonstrations and 2 seeds. 3 of them are drawn: 1 method on Pendulum-v1 with 1 "
-        "and 4 demonstrations. A run takes",
+        "with 1 and 4 demonstrations and 2 seeds. 3 of them are drawn: 1 method on Pendulum-v1 "
+        "with 1 and 4 demonstrations. A run takes",
         "This is not the paper's experiment. Of the paper's envs, Ant-v4, HalfCheetah-v4, ",
         "and Walker2d-v4 have no runs here. A run of the paper takes 10,000,000 env steps",
         "score over 1 of the 2 tasks of the main figure is 0.80",

@@ -63,3 +63,21 @@ def test_missing_runs_are_not_taken_for_methods_without_a_reward(
     for axes, ends in ((figure.axes[0], (0.0, 1.0)), (figure.axes[3], (-1.0, 1.0))):
         assert axes.get_ylim() == ends
         assert [text.get_text() for text in axes.texts] == ["not logged"]
+
+
+def test_a_partial_figure_compares_methods_on_the_same_tasks(make_study: Make, tidy: Make) -> None:
+    """Check that a task which one method lacks does not move the other's line."""
+    study = make_study(methods=["ngt", "dac-r"], demos=[1, 4], seeds=[0, 1])
+    for key in study.table():
+        if (key.method, key.demos) != ("dac-r", 1):
+            study.write(key, [0.5] * 6, auc=[0.9 if key.demos == 4 else 0.3] * 6)
+    runs, absent = read_runs(study.layout, study.config, "main_figure", allow_partial=True)
+    figure = reward.draw(runs, study.config, absent, maps=MAPS)
+    tidy(figure)
+    for line in figure.axes[0].lines[:2]:
+        np.testing.assert_allclose(line.get_ydata(), 0.9)
+    notes = " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
+    assert (
+        "Left: only tasks (env, demonstrations) with all runs of these lines: Pendulum-v1 with 4"
+        in (notes)
+    )
