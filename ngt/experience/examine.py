@@ -218,16 +218,23 @@ def doubts(demos: Demos, terminate_when_unhealthy: bool = True) -> list[str]:
 
     terminate_when_unhealthy: the value of this env option in training.
     """
-    ended = demos.terminated
+    ended, limit = demos.terminated, get_task(demos.env).time_limit
     absorbing = "an absorbing method would learn a false end; write terminated=False"
     if never_terminates(demos.env, terminate_when_unhealthy):
         never = "" if never_terminates(demos.env) else " with terminate_when_unhealthy=False"
         wrong, why = np.flatnonzero(ended), f", but {demos.env} never does{never}"
     else:
-        limit = get_task(demos.env).time_limit
         wrong = np.flatnonzero(ended & (demos.length == limit))
         why = f" at step {limit}, which is the time limit of {demos.env}"
     found = [f"{listed('episode', wrong)}: terminated{why}: {absorbing}"] if len(wrong) else []
+    # An import that lacks the last next_obs omits an episode's last step.
+    short = np.flatnonzero(~ended & (demos.length < limit - 1))
+    if len(short):
+        found.append(
+            f"{listed('episode', short)}: cut off, neither terminated nor at step {limit}, which "
+            f"is the time limit of {demos.env}: score 1 is the mean return of complete episodes; "
+            f"record them to their end"
+        )
     return found + _still(demos)
 
 

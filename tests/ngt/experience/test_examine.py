@@ -73,9 +73,16 @@ def test_an_end_before_the_time_limit_is_no_doubt() -> None:
 
 
 def test_an_end_on_an_env_that_never_terminates() -> None:
-    (episode,) = random_episodes("Pendulum-v1", [30])
+    (episode,) = random_episodes("Pendulum-v1", [200])
     (doubt,) = doubts(made("Pendulum-v1", episode, episode._replace(terminated=True)))
     assert doubt.startswith("episode 1: terminated, but Pendulum-v1 never does: ")
+
+
+def test_an_episode_that_is_cut_off() -> None:
+    """Check that only an episode's last step may be absent, as in imports without its next_obs."""
+    ends = made("Pendulum-v1", *random_episodes("Pendulum-v1", [50, 200, 199, 198]))
+    (doubt,) = doubts(ends)
+    assert doubt.startswith("episodes 0, 3: cut off, neither terminated nor at step 200")
 
 
 def test_nothing_is_known_of_ends_on_a_task_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +99,8 @@ def test_nothing_is_known_of_ends_on_a_task_of_ones_own(monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_contact_forces_that_are_missing_are_told_from_those_that_are_always_zero() -> None:
-    episodes = random_episodes("Ant-v4", [300, 300])
+    cut = random_episodes("Ant-v4", [300, 300])
+    episodes = [episode._replace(terminated=True) for episode in cut]
     whole = made("Ant-v4", *episodes)
     constant = np.ptp(whole.obs, axis=0) == 0
     assert 20 <= constant.sum() <= 60 and doubts(whole) == []
@@ -101,7 +109,7 @@ def test_contact_forces_that_are_missing_are_told_from_those_that_are_always_zer
 
 
 def test_the_episodes_and_columns_are_named() -> None:
-    a, b, c = random_episodes(WALKER, [15, 15, 15])
+    a, b, c = random_episodes(WALKER, [1000] * 3)
     found = doubts(made(WALKER, still(a, [2]), b, still(c, [0, 5, 6, 7], 1.5)))
     assert [text.partition(" of obs")[0] for text in found] == [
         "episode 0: column 2",
@@ -126,7 +134,7 @@ def test_the_spread_is_the_same_each_time() -> None:
 
 @pytest.fixture
 def odd() -> Demos:
-    (episode,) = random_episodes("Pendulum-v1", [30])
+    (episode,) = random_episodes("Pendulum-v1", [200])
     return made("Pendulum-v1", still(episode, [1]))
 
 
