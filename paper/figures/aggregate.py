@@ -23,7 +23,6 @@ from paper.tables.aggregate import Aggregates, collect, notes
 from paper.words import ABSENT, show
 
 ROW = 0.17  # height of a method's row, in inches
-TAUS = 101  # number of scores at which a performance profile is evaluated
 
 
 @style.context()
@@ -133,7 +132,8 @@ def _profiles(axes: Axes, a: Aggregates, looks: dict[str, Look]) -> None:
     scores = np.concatenate([m.ravel() for m in a.scores.of.values()])
     low = max(min(SHOWN[0], float(scores.min())), LIMIT[0])
     high = min(max(SHOWN[1], float(scores.max())), LIMIT[1])
-    taus: Array = np.linspace(low, high, TAUS)
+    inside = scores[(scores > low) & (scores < high)]
+    taus: Array = np.unique([low, *inside, high])  # a profile changes only at a score
     for place, method in enumerate(a.methods):
         look, front = looks[method], len(a.methods) - place
         value, lower, upper = np.array(

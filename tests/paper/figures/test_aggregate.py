@@ -77,8 +77,8 @@ def test_profiles_by_hand(make_study: Make) -> None:
     line, spots = (line for line in axes.lines if line.get_color() == style.LOOKS["ngt"].color)
     x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
     assert line.get_drawstyle() == "steps-post"
-    np.testing.assert_allclose(y, [np.mean(np.array([0.2, 0.4, 0.6, 0.8]) > t) for t in x])
-    assert (x[0], x[-1]) == (-0.1, 1.1)
+    np.testing.assert_allclose(y, [1, 0.75, 0.5, 0.25, 0, 0])
+    np.testing.assert_allclose(x, [-0.1, 0.2, 0.4, 0.6, 0.8, 1.1])  # drops at the scores themselves
     at, reached = np.asarray(spots.get_xdata()), np.asarray(spots.get_ydata())
     np.testing.assert_allclose(reached, [y[x <= spot][-1] for spot in at])
     (band,) = axes.collections
