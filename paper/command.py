@@ -200,15 +200,9 @@ def settings(args: argparse.Namespace, artefact: Artefact) -> tuple[Config, Layo
 def read(config: Config, layout: Layout, options: Options) -> tuple[pd.DataFrame, list[RunKey]]:
     """Return the rows of an artefact's runs, and the keys of the missing runs.
 
-    The artefact must show exactly one entry of `figures` in the config. Raise UserError if the
-    scale lacks this entry.
+    The artefact must show exactly one entry of `figures` in the config.
     """
     (figure,) = options.artefact.runs
-    if figure not in config.figures:
-        raise UserError(
-            f"figures.{figure}: not drawn at scale {config.scale}; choose another scale, or add "
-            f"it to the config"
-        )
     return read_runs(
         layout,
         config,

@@ -126,7 +126,8 @@ class Artefact:
     def check(self, config: Config) -> None:
         """Raise UserError if the artefact can't show its entries of `figures` in the config.
 
-        Also raise UserError for an entry that no artefact shows: its name is misspelt.
+        Also raise UserError for an entry that no artefact shows, since its name is misspelt, and if
+        the config has nothing for the artefact.
         """
         known = {name for artefact in ARTEFACTS.values() for name in artefact.runs}
         for name in config.figures:
@@ -135,6 +136,12 @@ class Artefact:
         for name in self.runs or MAIN:
             if self.fits and name in config.figures:
                 self.fits(config, name)
+        if not self.at(config):
+            entry = f"figures.{' or figures.'.join(self.runs)}" if self.runs else "figures"
+            raise UserError(
+                f"{entry}: {self.name} has no {'expert' if self.experts else 'runs'} at scale "
+                f"{config.scale}; choose another scale, or add the entry to the config"
+            )
 
     def keys(self, config: Config) -> list[RunKey]:
         """Return the keys of all runs that the artefact shows, including the runs of `beside`."""

@@ -97,9 +97,9 @@ def target(config: Config, artefact: Artefact) -> str:
     """Return the command that makes an artefact."""
     ending = "pdf" if artefact.name in FIGURES else "csv"
     file = f"{Layout.of(config).home}/{artefact.name}.{ending}"
-    if config.study:  # the report does not know the name of the study's file
-        return f"snakemake --cores all --configfile YOUR.yaml -- {file}"
     choice = f" --config scale={config.scale}" * (config.scale != Config.scale)
+    if config.study:  # the report does not know the name of the study's file
+        return f"snakemake --cores all --configfile YOUR.yaml{choice} -- {file}"
     return f"snakemake --cores all {file}{choice}"
 
 

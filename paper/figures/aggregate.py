@@ -174,7 +174,7 @@ def reading(a: Aggregates) -> Note:
         "point has no bar, the interval is narrower than the point, or has no width (P of 0 or 1). "
     )
     return Note(
-        "Top: one value per method over all tasks. Bottom: performance profiles. "
+        "Top: one value per method over tasks. Bottom: performance profiles. "
         f"{ends * (a.seeds > 1)}Dashed: the expert's return, and an even chance."
     )
 

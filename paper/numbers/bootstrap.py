@@ -59,7 +59,7 @@ def estimates(
     if min(len(a) for a in arrays) < 2:
         values = np.ravel(function(*arrays))
         return [Estimate(float(v), math.nan, math.nan) for v in values]
-    say_once(f"paper: bootstrap of {settings.reps} repetitions per interval; this takes minutes")
+    say_once(f"paper: bootstrap of {settings.reps} repetitions per interval; this may take minutes")
     with seeded(settings.seed, *axes):
         points, ends = library.get_interval_estimates(
             {"": data}, lambda *a: np.ravel(function(*a)), reps=settings.reps

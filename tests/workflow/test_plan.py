@@ -511,6 +511,11 @@ def test_an_artefact_is_refused_if_it_cannot_show_its_runs(tmp_path: Path) -> No
         found.artefact("main_figure")
 
 
+def test_an_artefact_without_runs_is_refused_before_any_job(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"figures\.dmc_figure: dmc_figure has no runs at scale"):
+        plan(tmp_path).artefact("dmc_figure")
+
+
 def test_an_env_without_shipped_demonstrations_stops_only_what_needs_it(tmp_path: Path) -> None:
     figures = {
         **SMALL["figures"],

@@ -185,7 +185,7 @@ def test_the_command_that_makes_a_file_names_the_scale(study: Any) -> None:
 
 def test_the_commands_of_a_study_name_its_file_and_folder(study: Any) -> None:
     config = load({"scale": "test", "study": "mine"})
-    made = "snakemake --cores all --configfile YOUR.yaml -- results/mine/"
+    made = "snakemake --cores all --configfile YOUR.yaml --config scale=test -- results/mine/"
     assert report.target(config, TABLES["main_table"]) == f"{made}main_table.csv"
     assert report.redraw(config) == f"{made}main_figure.pdf"
     assert report.title(config) == "Study mine: the runs of scale test"
