@@ -99,7 +99,7 @@ def _run(config: Config, runs: Runs) -> str:
         main = run_table(config, MAIN)
         here = [key for key in main if key in runs.records]
         methods, envs, demos = (
-            dict.fromkeys(getattr(key, name) for key in here) for name in ("method", "env", "demos")
+            sorted({getattr(key, name) for key in here}) for name in ("method", "env", "demos")
         )
         text += (
             f"The main figure has {len(main)}: {amount(len(plan.methods), 'method')} on "
