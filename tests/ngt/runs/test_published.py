@@ -302,7 +302,7 @@ def test_published_runs_that_the_config_leaves_out_are_not_read(
             ".json",
             b'{"format": 1, "sha256": "", "made": [], "runs": {}}',
             "found format 1, expected 2; restore them, or delete them and gather the runs again "
-            "with `ngt publish`",
+            "with `ngt publish --scale test`",
         ),
     ],
 )
@@ -316,8 +316,13 @@ def test_other_files_are_refused(
 
 
 def test_no_records_say_what_to_do(layout: Layout, config: Config) -> None:
-    with pytest.raises(UserError, match=r"test.parquet is missing; write `records: trained`"):
-        read_runs(layout, as_published(config), "f")
+    wanted = as_published(config)
+    said = r"test.parquet is missing; write `records: trained`, or .* with `ngt publish {}`"
+    with pytest.raises(UserError, match=said.format("--scale test")):
+        read_runs(layout, wanted, "f")
+    study = dataclasses.replace(wanted, study="mine")
+    with pytest.raises(UserError, match=said.format("--scale test --config YOUR.yaml")):
+        read_runs(Layout.of(study, layout.root), study, "f")
 
 
 def with_settings(**changes: Any) -> Config:
