@@ -93,28 +93,27 @@ def imitate(
         UserError: `ngt train` would reject these arguments.
         KeyboardInterrupt: training was stopped, for example by Ctrl-C. The same call resumes it.
     """
-    _check_env(env)
-    mine = with_scale(scale, settings)
-    config, root = load(mine), folder(results)
-    layout = Layout.of(config, root)
+    mine, config, layout = _load(env, scale, settings, results)
     own_rate = method_rate(config, method)  # raises UserError if the method is unknown
-    if rate is None:
-        rate = own_rate or CellConfig.rate
-    seed, rate = _integer("seed", seed, 0), _integer("rate", rate, 1)
-    if episodes is not None:
-        episodes = _integer("episodes", episodes, 1)
+    rate = own_rate or CellConfig.rate if rate is None else _integer("rate", rate, 1)
     data, file = _read(demos, env, layout)
-    count = len(data.length) if episodes is None else episodes
-    key = RunKey(env, method, mode, rate, count, seed)
+    count = len(data.length) if episodes is None else _integer("episodes", episodes, 1)
+    key = RunKey(env, method, mode, rate, count, _integer("seed", seed, 0))
     mine = _with_steps(mine, steps, "methods", method, "envs", env)
-    _command(mine, root, "train", str(key), "--demos", str(file), "--device", device)
+    _command(mine, layout.root, "train", str(key), "--demos", str(file), "--device", device)
     return Run(layout.run(key))
 
 
-def _check_env(env: str) -> None:
+def _load(
+    env: str, scale: str, settings: Mapping[str, Any] | None, results: str | Path
+) -> tuple[dict[str, Any], Config, Layout]:
+    """Return the settings, the config and the paths of results. Raise UserError if one is wrong."""
     given: Any = env  # callers may pass anything
     if not isinstance(given, str):
         raise UserError(f"env: expected the id of an env, found {describe(given)}")
+    mine = with_scale(scale, settings)
+    config = load(mine)
+    return mine, config, Layout.of(config, folder(results))
 
 
 def _integer(name: str, value: Any, low: int) -> int:
@@ -186,12 +185,10 @@ def expert(
             unknown.
         KeyboardInterrupt: training was stopped, for example by Ctrl-C. The same call resumes it.
     """
-    _check_env(env)
-    mine = with_scale(scale, settings)
-    config, root = load(mine), folder(results)
+    mine, _, layout = _load(env, scale, settings, results)
     mine = _with_steps(mine, steps, "envs", env, "expert")
-    _command(mine, root, "expert", env, "--device", device)
-    return Run(Layout.of(config, root).expert(env))
+    _command(mine, layout.root, "expert", env, "--device", device)
+    return Run(layout.expert(env))
 
 
 def _command(settings: Mapping[str, Any], root: Path, *words: str) -> None:
