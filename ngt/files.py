@@ -26,8 +26,8 @@ CHECKOUT = PACKAGE / "checkout" if INSTALLED else PACKAGE.parent
 def atomic(path: Path) -> Iterator[Path]:
     """Yield a temporary path next to `path`. If the block succeeds, move the file to `path`.
 
-    The file is flushed to disk before it is moved. If the block raises an OSError without a file
-    name, `path` becomes the error's file name.
+    The file is flushed to disk before it is moved. If an OSError names no file or the temporary
+    one, `path` becomes the error's file name.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -37,7 +37,8 @@ def atomic(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        if error.filename is None:  # for example on a full disk
+        # There is no name, for example, on a full disk. The name may be a Path.
+        if error.filename is None or str(error.filename) == str(temporary):
             error.filename = str(path)
         raise
     finally:

@@ -20,7 +20,7 @@ from ngt.experience.envs import get_task
 from ngt.experience.units import to_env
 from ngt.foreign.recognise import refuse_foreign
 from ngt.runs.keys import Layout, run_table
-from ngt.runs.table import read_keys
+from ngt.runs.table import no_rows, read_keys
 from ngt.settings.config import Config
 from ngt.settings.load import load
 from ngt.settings.schema import describe
@@ -136,6 +136,14 @@ def find(source: str | Path, name: str) -> Path:
     return shipped.DATA / env / name
 
 
+def folder(results: str | Path) -> Path:
+    """Return the results folder. Raise UserError if `results` is not a path."""
+    given: Any = results  # callers may pass anything
+    if not isinstance(given, str | os.PathLike):
+        raise UserError(f"results: expected a path, found {describe(given)}")
+    return Path(given)
+
+
 def with_scale(scale: str, settings: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return settings that also name the scale. Raise UserError if they are not a mapping."""
     if not isinstance(settings, Mapping | None):
@@ -166,16 +174,14 @@ def load_runs(
         is the mean of the evaluation's undiscounted returns, and `score` is the return, normalised
         so that a random policy scores 0 and the expert scores 1. Runs are left out if they are
         missing, not finished, or stale, i.e. trained with other settings or demonstrations than the
-        config's. If there are no runs, the table is empty.
+        config's. If there are no runs, the table has the same columns but no rows.
 
     Raises:
         UserError: a setting is wrong, a run's files are damaged, or a finished run differs from a
             run of the config's figures only in its seed.
     """
-    import pandas as pd
-
     config = load(with_scale(scale, settings))
-    layout = Layout.of(config, Path(results))
+    layout = Layout.of(config, folder(results))
     runs = read_keys(
         layout,
         config,
@@ -184,4 +190,4 @@ def load_runs(
         allow_partial=True,
         other_settings=other_settings,
     )
-    return pd.DataFrame() if runs.rows is None else runs.rows
+    return no_rows() if runs.rows is None else runs.rows

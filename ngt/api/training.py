@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ngt.api.loading import Controller, find, load_demos, load_policy, with_scale
+from ngt.api.loading import Controller, find, folder, load_demos, load_policy, with_scale
 from ngt.cli import build_parser
-from ngt.errors import UserError
+from ngt.errors import Interrupted, UserError
 from ngt.experience.demos import Demos, save
 from ngt.experience.shipped import DEMOS as SHIPPED
 from ngt.files import read_json
@@ -91,19 +91,42 @@ def imitate(
 
     Raises:
         UserError: `ngt train` would reject these arguments.
+        KeyboardInterrupt: training was stopped, for example by Ctrl-C. The same call resumes it.
     """
-    mine = with_scale(scale, settings)
-    config, root = load(mine), Path(results)
-    layout = Layout.of(config, root)
+    mine, config, layout = _load(env, scale, settings, results)
     own_rate = method_rate(config, method)  # raises UserError if the method is unknown
-    if rate is None:
-        rate = own_rate or CellConfig.rate
+    rate = own_rate or CellConfig.rate if rate is None else _integer("rate", rate, 1)
     data, file = _read(demos, env, layout)
-    count = len(data.length) if episodes is None else episodes
-    key = RunKey(env, method, mode, rate, count, seed)
+    count = len(data.length) if episodes is None else _integer("episodes", episodes, 1)
+    key = RunKey(env, method, mode, rate, count, _integer("seed", seed, 0))
     mine = _with_steps(mine, steps, "methods", method, "envs", env)
-    _command(mine, root, "train", str(key), "--demos", str(file), "--device", device)
+    _command(mine, layout.root, "train", str(key), "--demos", str(file), "--device", device)
     return Run(layout.run(key))
+
+
+def _load(
+    env: str, scale: str, settings: Mapping[str, Any] | None, results: str | Path
+) -> tuple[dict[str, Any], Config, Layout]:
+    """Return the settings, the config and the paths of results. Raise UserError if one is wrong."""
+    given: Any = env  # callers may pass anything
+    if not isinstance(given, str):
+        raise UserError(f"env: expected the id of an env, found {describe(given)}")
+    mine = with_scale(scale, settings)
+    config = load(mine)
+    return mine, config, Layout.of(config, folder(results))
+
+
+def _integer(name: str, value: Any, low: int) -> int:
+    """Return an argument's value. Raise UserError if it is not an integer, or is below `low`."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)  # also NumPy's integers
+    except TypeError:
+        raise UserError(f"{name}: expected an integer, found {describe(value)}") from None
+    if number < low:
+        raise UserError(f"{name}: must be at least {low}, found {number}")
+    return number
 
 
 def _with_steps(settings: dict[str, Any], steps: int | None, *sections: str) -> dict[str, Any]:
@@ -113,10 +136,7 @@ def _with_steps(settings: dict[str, Any], steps: int | None, *sections: str) -> 
     """
     if steps is None:
         return settings
-    try:
-        own: dict[str, Any] = {"train": {"steps": operator.index(steps)}}  # also NumPy's integers
-    except TypeError:
-        raise UserError(f"steps: expected an integer, found {describe(steps)}") from None
+    own: dict[str, Any] = {"train": {"steps": _integer("steps", steps, 1)}}
     for section in reversed(sections):
         own = {section: own}
     return merge(settings, own)
@@ -163,16 +183,20 @@ def expert(
     Raises:
         UserError: `ngt expert` would reject these arguments, for example because the env is
             unknown.
+        KeyboardInterrupt: training was stopped, for example by Ctrl-C. The same call resumes it.
     """
-    mine = with_scale(scale, settings)
-    config, root = load(mine), Path(results)
+    mine, _, layout = _load(env, scale, settings, results)
     mine = _with_steps(mine, steps, "envs", env, "expert")
-    _command(mine, root, "expert", env, "--device", device)
-    return Run(Layout.of(config, root).expert(env))
+    _command(mine, layout.root, "expert", env, "--device", device)
+    return Run(layout.expert(env))
 
 
 def _command(settings: Mapping[str, Any], root: Path, *words: str) -> None:
-    """Run an `ngt` command in this process, with these settings and this results folder."""
+    """Run an `ngt` command in this process, with these settings and this results folder.
+
+    If a signal stops training, raise KeyboardInterrupt, since code that goes on after an error,
+    such as a search for settings, must not go on then.
+    """
     try:
         text = json.dumps(settings)
     except (TypeError, ValueError) as error:  # a model's parameters may have any type
@@ -184,4 +208,13 @@ def _command(settings: Mapping[str, Any], root: Path, *words: str) -> None:
         file.flush()
         more = ["--config", file.name, "--results", str(root)]
         args = build_parser(words[0]).parse_args([*words, *more])
-        args.run(args)
+        try:
+            args.run(args)
+        except Interrupted as stop:
+            raise KeyboardInterrupt(
+                f"stopped at step {stop.args[0]}; the same call resumes from there"
+            ) from None
+        except UserError as error:
+            if str(error).endswith("--restart"):  # the error names the checkpoint's folder
+                raise UserError(f"{error} (in Python, remove this folder)") from None
+            raise

@@ -34,5 +34,11 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"--from: {lost[0]}: no such folder; name a root folder of results")
     layout = Layout.of(config, args.results)
     sources = [Layout.of(config, folder) for folder in args.sources]
+    for source in sources:
+        if not any(map(Path.is_dir, (source.runs, source.experts))):
+            raise UserError(
+                f"--from: {source.root} has no results of scale {config.scale}; name a root "
+                f"folder, which contains {source.runs.relative_to(source.root)}"
+            )
     manifest = publish(layout, config, sources=sources, allow_partial=args.allow_partial)
     say(f"{layout.published}: {summary(manifest)}")

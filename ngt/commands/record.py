@@ -8,6 +8,7 @@ from ngt.agent.policy import Policy
 from ngt.commands.shared import (
     add_outcome,
     add_strict,
+    check_new,
     one_thread,
     policy_file,
     say_demos,
@@ -40,7 +41,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--episodes", type=int, help="number of episodes of each policy (default: expert.episodes)"
     )
     parser.add_argument("--seed", type=int, help="seed of the episodes (default: the expert's)")
-    parser.add_argument("--out", type=Path, help="demonstration file (default: under results/)")
+    parser.add_argument("--out", type=Path, help="new demonstration file (default: under results/)")
     add_strict(parser)
     add_outcome(parser)
 
@@ -53,12 +54,15 @@ def run(args: argparse.Namespace) -> None:
     config = load_config(args)
     layout = Layout.of(config, args.results)
     get_task(args.env)
+    if args.out:
+        check_new(args.out)
     data = play(config, layout, args)
     usual = layout.demos(args.env)
     out = args.out or (usual.with_stem(f"{usual.stem}-random") if args.random else usual)
     if args.strict:
         tell(data, f"demonstrations {out}", strict=True)
-    drop_receipts(out.with_suffix(".done"))
+    if out == usual:
+        drop_receipts(out.with_suffix(".done"))
     demos.save(out, data)
     say_demos(out, data)
     if args.random:

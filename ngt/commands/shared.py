@@ -51,6 +51,12 @@ def add_strict(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def check_new(out: Path) -> None:
+    """Raise UserError if the file that --out names exists, since it would be replaced."""
+    if out.exists():
+        raise UserError(f"--out: {out} exists; remove it or give another name")
+
+
 def add_outcome(parser: argparse.ArgumentParser) -> None:
     """Add the --outcome option, with which a workflow job reports why it refuses to run."""
     parser.add_argument(

@@ -41,7 +41,7 @@ def read_hdf5(path: Path, env: str) -> Found:
     """Read the episodes of a D4RL file."""
     where = f"d4rl {path}"
     h5py = library("h5py", where, "formats")
-    with reading(where, "not a readable HDF5 file"), h5py.File(path) as file:
+    with reading(where, "not a readable HDF5 file", path), h5py.File(path) as file:
 
         def get(name: str) -> Any:
             if not isinstance(file[name], h5py.Dataset):
@@ -57,7 +57,7 @@ def read_hdf5(path: Path, env: str) -> Found:
 def read_npz(path: Path, env: str) -> Found:
     """Read the episodes of a NumPy archive, without unpickling anything."""
     where = f"npz {path}"
-    with reading(where, "not a NumPy archive of numbers"):
+    with reading(where, "not a NumPy archive of numbers", path):
         with zipfile.ZipFile(path) as archive:
             check_unpacked(archive, where)
         with np.load(path, allow_pickle=False) as file:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ngt.errors import UserError
 from ngt.experience.demos import Episode
@@ -23,15 +24,21 @@ class Found:
 
 
 @contextlib.contextmanager
-def reading(where: str, fault: str) -> Iterator[None]:
+def reading(where: str, fault: str, source: Path | None = None) -> Iterator[None]:
     """Turn any exception into a UserError.
 
     On damaged files, libraries may raise any type of exception.
+
+    source: the file or folder to read. If it is missing, the error says so.
     """
     try:
+        if source is not None and not source.exists():
+            raise UserError(f"{where}: no such file or folder")
         yield
     except UserError:
         raise
+    except IsADirectoryError:
+        raise UserError(f"{where}: it is a folder; name the file in it") from None
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{where}: {fault} ({type(error).__name__}: {reason})") from None

@@ -25,7 +25,7 @@ COLUMNS = ("obs", "acts", "rews", "terminal")
 def read(path: Path, env: str) -> Found:
     """Read the episodes in a folder of trajectories."""
     where = f"imitation {path}"
-    with reading(where, "not a readable folder of imitation's trajectories"):
+    with reading(where, "not a readable folder of imitation's trajectories", path):
         return _read(path, env, where)
 
 

@@ -106,9 +106,14 @@ class Layout:
         """Return the folder of a run."""
         return self.runs / str(key)
 
+    @property
+    def experts(self) -> Path:
+        """Return the folder that holds the scale's experts."""
+        return self.work / "experts"
+
     def expert(self, env: str) -> Path:
         """Return the folder of an env's expert, which holds the same files as a run's folder."""
-        return self.work / "experts" / env
+        return self.experts / env
 
     def settings(self, config: Config) -> Path:
         """Return the file with the complete settings, which the workflow's jobs read."""

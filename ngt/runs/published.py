@@ -84,10 +84,16 @@ class Published:
         self.frames = self._frames()
         self._differences: dict[Hashable, str] = {}
 
+    @property
+    def _command(self) -> str:
+        """Return the command that writes these records. A study also needs its config file."""
+        file = " --config YOUR.yaml" if self.config.study else ""
+        return f"ngt publish --scale {self.config.scale}{file}"
+
     def _fail(self, what: str) -> UserError:
         return UserError(
             f"records {self.path}: {what}; restore them, or delete them and gather the "
-            f"runs again with `ngt publish`"
+            f"runs again with `{self._command}`"
         )
 
     def _manifest(self) -> dict[str, Any]:
@@ -96,7 +102,7 @@ class Published:
             if not file.exists():
                 raise UserError(
                     f"records: published, but {file} is missing; write `records: trained`, or "
-                    f"gather the runs of scale {self.config.scale} with `ngt publish`"
+                    f"gather the runs of scale {self.config.scale} with `{self._command}`"
                 )
         data = read_json(beside)
         if not isinstance(data, dict) or "format" not in data:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ngt.errors import UserError
 from ngt.experience.reference import unscored
-from ngt.runs.folder import Folders, Record
+from ngt.runs.folder import VALUES, Folders, Record
 from ngt.runs.keys import Layout, RunKey, run_table
 from ngt.runs.published import Published
 from ngt.runs.status import COMPLETE, Status
-from ngt.settings.config import Config
+from ngt.settings.config import CellConfig, Config
 from ngt.settings.options import chosen
 
 if TYPE_CHECKING:
@@ -209,6 +209,19 @@ def as_rows(record: Record, key: RunKey) -> pd.DataFrame:
         "unscored": reason,
     }
     return frame
+
+
+def no_rows() -> pd.DataFrame:
+    """Return a table without rows that has the columns of `read_runs`."""
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        {"step": pd.Series(dtype=int)} | dict.fromkeys(VALUES, pd.Series(dtype=float))
+    )
+    run = {"status": COMPLETE[0], "reference": {"random": 0.0, "expert": 1.0}}
+    rows = as_rows(Record(run, frame), RunKey("", "", CellConfig.mode, 1, 1, 0))
+    rows.attrs = {"unscored": {}}
+    return rows
 
 
 def _number(reference: dict[str, Any], name: str, key: RunKey) -> float:

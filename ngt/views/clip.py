@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -164,3 +165,12 @@ def check_name(file: Path) -> None:
         raise UserError(f"--out: {file} is not a video; give a name that ends in .gif or .mp4")
     if file.suffix.lower() == ".mp4":
         library("av", f"--out: {file}", "video")
+    if file.is_dir():
+        raise UserError(f"--out: {file} is a folder; name a file in it")
+    folder = next(place for place in file.absolute().parents if place.exists())
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise UserError(
+            f"--out: {file}: can't write in {folder} ({error.strerror}); name a writable folder"
+        ) from None

@@ -44,8 +44,10 @@ class Events:
     def write(self, run: Started, progress: Progress) -> int:
         """Write a run's new rows, and return the number of new rows.
 
-        If a row that was written before has changed, the run has been trained again. In that case,
-        write an event that tells readers to drop the earlier rows, and write all rows again.
+        If a row that was written before has changed, or if a complete run lacks it, the run has
+        been trained again. In that case, write an event that tells readers to drop the earlier
+        rows, and write all rows again. A run in training may lack rows for a while, since it writes
+        its files again from a checkpoint when it resumes.
         """
         stamps = stamp(run.eval), stamp(run.train)
         if self._stamps.get(run.name) == stamps:
@@ -60,7 +62,8 @@ class Events:
             self._written[run.name] = self.read(run.name)
         written = self._written[run.name]
         content = []
-        if any(written.get(key, digest(row)) != digest(row) for key, row in rows.items()):
+        changed = any(written.get(key, digest(row)) != digest(row) for key, row in rows.items())
+        if changed or (run.complete and written.keys() - rows.keys()):
             written.clear()
             start = self.event.SessionLog(status=self.event.SessionLog.START)
             content.append(self.event.Event(wall_time=time.time(), step=0, session_log=start))

@@ -126,3 +126,19 @@ def test_digests_of_bytes_and_of_a_file_are_the_standard_ones(
     (tmp_path / "abc").write_bytes(b"abc")
     assert digest(b"abc") == digest(tmp_path / "abc")
     assert digest(b"abc").startswith(start)
+
+
+def test_an_error_names_the_file_and_not_the_temporary_one(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(IsADirectoryError) as caught, atomic(folder) as temporary:
+        temporary.write_text("new")
+    assert caught.value.filename == str(folder)
+    unwritable = Path("/proc/file.txt")  # no user can write here
+    with pytest.raises(OSError) as refused, atomic(unwritable) as temporary:
+        temporary.write_text("new")
+    assert refused.value.filename == str(unwritable)
+    other = tmp_path / "other"
+    with pytest.raises(FileNotFoundError) as lost, atomic(tmp_path / "file.txt"):
+        other.read_text()
+    assert lost.value.filename == str(other), "an error about another file keeps its name"

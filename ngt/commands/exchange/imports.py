@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from ngt.commands.shared import add_strict, one_thread, say_demos, warn_of_scale
+from ngt.commands.shared import add_strict, check_new, one_thread, say_demos, warn_of_scale
 from ngt.errors import UserError
 from ngt.experience import demos
 from ngt.experience.demos import record_random
@@ -59,8 +59,7 @@ def run(args: argparse.Namespace) -> None:
     at_least(1, episodes=args.episodes)
     config = load_config(args)
     get_task(args.env)
-    if args.out.exists():
-        raise UserError(f"--out: {args.out} exists; remove it or give another name")
+    check_new(args.out)
     expert, cell = expert_config(config, args.env), resolve_expert(config, args.env)
     announce(
         f"import: reads {args.format} {args.source}, then plays "

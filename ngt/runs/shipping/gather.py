@@ -75,8 +75,8 @@ def publish(
             gathered[str(key)] = with_settings(before, str(key))
         elif not allow_partial:
             raise UserError(
-                f"run {key}: {places[0].status(key).status}; train it first, or publish the "
-                f"complete runs with --allow-partial"
+                f"run {key}: {incomplete(places, key)}; train it first, or publish the complete "
+                f"runs with --allow-partial"
             )
     check_demos(gathered)
     for env in sorted({RunKey.parse(name).env for name in gathered}):
@@ -119,6 +119,18 @@ def complete(places: Sequence[Folders], key: RunKey) -> dict[str, Record]:
         for place in places
         if place.status(key).status in COMPLETE
     }
+
+
+def incomplete(places: Sequence[Folders], key: RunKey) -> str:
+    """Describe why a run is complete in none of the results folders.
+
+    Describe the first folder in which the run has been started.
+    """
+    for place in places:
+        found = place.status(key)
+        if found.status != "missing":
+            return f"{found.status} in {place.layout.root} ({found.note})"
+    return "missing"
 
 
 def the_same(name: str, found: dict[str, Record]) -> Record:

@@ -58,8 +58,10 @@ def test_a_path_comes_before_an_env(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_runs_are_a_table(tmp_path: Path) -> None:
-    assert ngt.load_runs("test", results=tmp_path).empty
+    none = ngt.load_runs("test", results=tmp_path)
+    assert none.empty and none[none["demos"] == 4].groupby("method")["score"].mean().empty
     published = {"settings": {"records": "published"}, "results": ROOT / "results"}
     rows = ngt.load_runs("quick", other_settings=True, **published)
     assert {"env", "method", "demos", "seed", "step", "return"} <= set(rows.columns)
     assert set(rows["env"]) == {"Pendulum-v1"} and len(rows) > 1000
+    assert list(rows) == list(none), "a table without runs must have the same columns"

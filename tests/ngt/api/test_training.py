@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 import ngt
 from ngt.errors import UserError
 from ngt.files import read_json
+from ngt.runs.writer import RunWriter
 
 FILE = Path(__file__).resolve().parents[2] / "data" / "Pendulum-v1.npz"
 SMALL: dict[str, Any] = {
@@ -64,8 +67,6 @@ def test_steps_override_every_section_of_the_config(tmp_path: Path) -> None:
     assert made.record["step"] == 20
     with pytest.raises(UserError, match="method: 'nope' is not known"):
         ngt.imitate("Pendulum-v1", FILE, "nope", steps=40, **common)
-    with pytest.raises(UserError, match="demos0"):
-        ngt.imitate("Pendulum-v1", FILE, episodes=0, **common)
     with pytest.raises(UserError, match="rate 201, but an episode of Pendulum-v1 has at most 200"):
         ngt.imitate("Pendulum-v1", FILE, rate=201, **common)
 
@@ -79,6 +80,15 @@ def test_steps_override_every_section_of_the_config(tmp_path: Path) -> None:
         ({"settings": {"train": MappingProxyType({"steps": 4})}}, "settings: Object of type mapp"),
         ({"demos": None}, "demos: expected a path or the id of an env, found nothing"),
         ({"demos": 3}, "demos: expected a path or the id of an env, found an integer 3"),
+        ({"steps": True}, "steps: expected an integer, found a truth value True"),
+        ({"seed": True}, "seed: expected an integer, found a truth value True"),
+        ({"seed": -1}, "seed: must be at least 0, found -1"),
+        ({"episodes": 2.0}, "episodes: expected an integer, found a number 2.0"),
+        ({"episodes": True}, "episodes: expected an integer, found a truth value True"),
+        ({"episodes": 0}, "episodes: must be at least 1, found 0"),
+        ({"rate": 0}, "rate: must be at least 1, found 0"),
+        ({"env": None}, "env: expected the id of an env, found nothing"),
+        ({"results": None}, "results: expected a path, found nothing"),
     ],
 )
 def test_arguments_of_a_wrong_type_are_refused(
@@ -86,12 +96,52 @@ def test_arguments_of_a_wrong_type_are_refused(
 ) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
         ngt.imitate(**{"env": "Pendulum-v1", "demos": FILE, "results": tmp_path, **arguments})
-    if "demos" not in arguments:
+    if not {"demos", "seed", "episodes", "rate"} & arguments.keys():
         with pytest.raises(UserError, match=re.escape(message)):
-            ngt.expert("Pendulum-v1", results=tmp_path, **arguments)
+            ngt.expert(**{"env": "Pendulum-v1", "results": tmp_path, **arguments})
+    if "results" in arguments:
+        with pytest.raises(UserError, match=re.escape(message)):
+            ngt.load_runs(**arguments)
 
 
 def test_an_expert_is_trained(tmp_path: Path) -> None:
     run = ngt.expert("Pendulum-v1", steps=40, scale="test", settings=SMALL, results=tmp_path)
     assert run.folder == tmp_path / "test/experts/Pendulum-v1"
     assert run.record["status"] == "finished"
+
+
+def test_stopped_training_can_not_be_swallowed_and_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stop a run at its first evaluation, as Ctrl-C does, inside code that catches exceptions."""
+    common: dict[str, Any] = {"scale": "test", "settings": SMALL, "results": tmp_path}
+    how: dict[str, Any] = {"steps": 60, "episodes": 1, **common}
+    evaluation = RunWriter.evaluation
+
+    def stopped(self: RunWriter, step: int, *rest: Any) -> None:
+        evaluation(self, step, *rest)
+        if step == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(RunWriter, "evaluation", stopped)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        try:
+            ngt.imitate("Pendulum-v1", FILE, **how)
+        except Exception:
+            pytest.fail("an except clause for errors swallowed it")
+    found = re.fullmatch(
+        r"stopped at step (\d+); the same call resumes from there", str(caught.value)
+    )
+    assert found and 20 <= int(found[1]) < 60
+
+    with pytest.raises(UserError) as refused:
+        ngt.imitate("Pendulum-v1", FILE, **{**how, "steps": 80})
+    folder = tmp_path / "test/runs/Pendulum-v1/ngt/state-action-demos1-rate20/seed0/checkpoint"
+    assert str(refused.value).startswith(f"checkpoint {folder}: config.train.steps was 60 and is ")
+    assert str(refused.value).endswith(
+        "change it back, or start over with --restart (in Python, remove this folder)"
+    )
+    monkeypatch.undo()
+    assert ngt.imitate("Pendulum-v1", FILE, **how).record["step"] == 60
+
+    assert not folder.exists()

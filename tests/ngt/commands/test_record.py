@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ngt.agent import policy
+from ngt.commands import record
 from ngt.experience import demos
 from ngt.settings.config import SacConfig
 
@@ -106,16 +107,39 @@ def test_recording_a_runs_folder(
         sac,
     )
     data = demos.load(Path(demos_file))
-    for name in ("out.done.abc", "out.done.abd", "other.done.abc"):
-        (tmp_path / name).touch()
     for better, lines in ((1000.0, 1), (1.0, 2), (0.0, 2), (-1.0, 2)):
         made = dataclasses.replace(data, random_returns=np.full(2, data.expert - better))
         monkeypatch.setattr(demos, "record", lambda *_, made=made, **__: made)
-        said = ngt("record", "Pendulum-v1", "--policy", "run", "--out", "out.npz")
-        assert len(said) == lines and said[0].startswith("out.npz: 2 episodes, return ")
+        said = ngt("record", "Pendulum-v1", "--policy", "run", "--out", f"out{better}.npz")
+        assert len(said) == lines and said[0].startswith(f"out{better}.npz: 2 episodes, return ")
         assert all("no return can be normalised: the expert's mean" in x for x in said[1:])
-    left = sorted(p.name for p in tmp_path.glob("*.done.*"))
-    assert left == ["other.done.abc"], "receipts (done.*) of the replaced file must be removed"
+
+
+def test_only_the_usual_file_is_replaced_with_its_receipts(
+    ngt: Any, refused: Any, demos_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demos, "record_random", lambda *_, **__: demos.load(Path(demos_file)))
+    command = ["record", "Pendulum-v1", "--random"]
+    (tmp_path / "out.npz").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    for name in ("out.npz", "folder"):
+        said = refused(*command, "--out", name)
+        assert said == f"ngt: error: --out: {name} exists; remove it or give another name\n"
+    assert (tmp_path / "out.npz").read_text() == "mine"
+
+    (tmp_path / "out.npz").unlink()
+    (tmp_path / "out.done.of").write_text("mine")
+    ngt(*command, "--out", "out.npz")
+    assert (tmp_path / "out.done.of").exists(), "only the workflow's file has receipts"
+
+    usual = tmp_path / "results/quick/demos"
+    usual.mkdir(parents=True)
+    monkeypatch.setattr(record, "play", lambda *_: demos.load(Path(demos_file)))
+    for name in ("Pendulum-v1.npz", "Pendulum-v1.done.abc", "Pendulum-v1.done.abd", "A.done.abc"):
+        (usual / name).touch()
+    ngt("record", "Pendulum-v1")
+    left = sorted(path.name for path in usual.iterdir())
+    assert left == ["A.done.abc", "Pendulum-v1.npz"], "receipts of a replaced file must go"
 
 
 def test_an_expert_of_other_settings_is_not_recorded(ngt: Any, refused: Any) -> None:

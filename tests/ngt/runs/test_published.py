@@ -212,7 +212,7 @@ def test_a_missing_run_is_named_and_kept_out_only_when_asked(
     trained: Layout, config: Config
 ) -> None:
     (trained.runs / FIRST / "run.json").unlink()
-    with pytest.raises(UserError, match=f"run {FIRST}: part; train it first"):
+    with pytest.raises(UserError, match=rf"run {FIRST}: part in .*; train it first"):
         publish(trained, config)
     assert not trained.published.exists()
     manifest = publish(trained, config, allow_partial=True)
@@ -302,7 +302,7 @@ def test_published_runs_that_the_config_leaves_out_are_not_read(
             ".json",
             b'{"format": 1, "sha256": "", "made": [], "runs": {}}',
             "found format 1, expected 2; restore them, or delete them and gather the runs again "
-            "with `ngt publish`",
+            "with `ngt publish --scale test`",
         ),
     ],
 )
@@ -316,8 +316,13 @@ def test_other_files_are_refused(
 
 
 def test_no_records_say_what_to_do(layout: Layout, config: Config) -> None:
-    with pytest.raises(UserError, match=r"test.parquet is missing; write `records: trained`"):
-        read_runs(layout, as_published(config), "f")
+    wanted = as_published(config)
+    said = r"test.parquet is missing; write `records: trained`, or .* with `ngt publish {}`"
+    with pytest.raises(UserError, match=said.format("--scale test")):
+        read_runs(layout, wanted, "f")
+    study = dataclasses.replace(wanted, study="mine")
+    with pytest.raises(UserError, match=said.format("--scale test --config YOUR.yaml")):
+        read_runs(Layout.of(study, layout.root), study, "f")
 
 
 def with_settings(**changes: Any) -> Config:
@@ -520,3 +525,45 @@ def test_the_command_names_a_folder_that_is_missing(capsys: Any, tmp_path: Path)
         cli.main(["publish", "--scale", "test", "--from", str(tmp_path / "lost")])
     assert stopped.value.code == 2
     assert "--from: " in (said := capsys.readouterr().err) and said.count("\n") == 1
+
+
+def test_the_command_refuses_a_folder_without_results(
+    capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Name the parent folder, and the scale's folder, in place of the root folder."""
+    monkeypatch.chdir(tmp_path)
+    for kind in ("runs", "experts"):
+        (tmp_path / kind / "results/test" / kind).mkdir(parents=True)
+        for wrong in (kind, f"{kind}/results/test", f"{kind}/results/test/{kind}"):
+            with pytest.raises(SystemExit) as stopped:
+                cli.main(["publish", "--scale", "test", "--allow-partial", "--from", wrong])
+            assert stopped.value.code == 2
+            assert capsys.readouterr().err == (
+                f"ngt: error: --from: {wrong} has no results of scale test; name a root folder, "
+                f"which contains test/runs\n"
+            )
+        with pytest.raises(SystemExit):
+            cli.main(["publish", "--scale", "test", "--from", f"{kind}/results"])
+        assert ": missing; train it first" in capsys.readouterr().err
+    study = ["--set", "study=mine", "--from", "runs/results"]
+    with pytest.raises(SystemExit):
+        cli.main(["publish", "--scale", "test", *study])
+    assert "has no results of scale test; name a root folder, which contains mine/test/runs" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_run_that_no_folder_has_complete_is_named_with_its_fault(
+    apart: tuple[Layout, Layout], config: Config
+) -> None:
+    trained, other = apart
+    key = next(key for key in run_table(config) if key.demos == 4)
+    with open(other.run(key) / "eval.csv", "a") as file:
+        file.write("400,9,1,200\n")
+    for sources in (apart, apart[::-1]):
+        with pytest.raises(UserError) as caught:
+            publish(trained, config, sources=sources)
+        assert str(caught.value) == (
+            f"run {key}: damaged in {other.root} ({other.run(key)}/eval.csv was changed or damaged "
+            f"(checksum)); train it first, or publish the complete runs with --allow-partial"
+        )

@@ -126,3 +126,18 @@ def test_several_policies_share_a_limit_under_500_kb(clip: Clip) -> None:
     noise = [np.random.default_rng(i).integers(0, 255, (240, 320, 3), np.uint8) for i in range(10)]
     three = beside(dict.fromkeys("abc", Clip(noise, 0.05)))
     assert LARGEST < len(gif(three, "")) <= LARGEST_BESIDE == 500_000
+
+
+def test_a_file_that_can_not_be_written_is_refused_before_filming(tmp_path: Path) -> None:
+    check_name(tmp_path / "new" / "folders" / "a.gif")
+    assert list(tmp_path.iterdir()) == [], "the check must leave nothing behind"
+    (tmp_path / "file").touch()
+    (tmp_path / "folder.gif").mkdir()
+    for file, fault in (
+        (Path("/proc/a.gif"), "--out: /proc/a.gif: can't write in /proc (.+); name a writable"),
+        (Path("/proc/new/a.gif"), "--out: /proc/new/a.gif: can't write in /proc (.+); name a"),
+        (tmp_path / "file" / "a.gif", "--out: .*a.gif: can't write in .*file (Not a directory); "),
+        (tmp_path / "folder.gif", "--out: .*folder.gif is a folder; name a file in it"),
+    ):
+        with pytest.raises(UserError, match=fault.replace("(", r"\(").replace(")", r"\)")):
+            check_name(file)

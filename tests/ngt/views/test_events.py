@@ -84,3 +84,22 @@ def test_a_file_cut_off_by_a_kill(
     file.write_bytes(file.read_bytes()[:-3])
     assert follow(Events(tmp_path / "tb"), progress) == 1
     assert scalars(file.parent)["eval/return"] == [(20, 1.5)]
+
+
+def test_a_complete_run_drops_the_rows_of_a_longer_former_run(
+    tmp_path: Path, progress: Progress, keys: list[RunKey], begin: Any, finish: Any
+) -> None:
+    """Train a run again with fewer steps. Its common rows are the same, since the seed is."""
+    for steps in ((20, 40, 60), (20, 40)):
+        writer = begin(keys[0])
+        for step in steps:
+            writer.evaluation(step, [float(step)] * 2, [5, 5])
+            writer.training({"step": step, "update": step})
+            if len(steps) == 2:  # in training, a run that resumes has fewer rows for a while
+                assert follow(Events(tmp_path / "tb"), progress) == 0
+        finish(writer)
+        written = follow(Events(tmp_path / "tb"), progress)
+        assert written == 2 * len(steps)
+    found = scalars(tmp_path / "tb" / str(keys[0]))
+    assert found["eval/return"] == found["train/update"] == [(20, 20.0), (40, 40.0)]
+    assert follow(Events(tmp_path / "tb"), progress) == 0

@@ -129,3 +129,17 @@ def test_a_file_of_another_env_is_refused_before_its_units(refused: Any, tmp_pat
         assert f"{kind} {source}: found observations of shape {here}, expected {there} on" in said
         assert said.endswith(f"; pass --env {right}\n") and "clip" not in said
         assert ("it was recorded on Pusher-v5, not on" in said) == (kind == "minari")
+
+
+@pytest.mark.parametrize("kind", ["npz", "d4rl", "imitation"])
+def test_a_mistyped_path_is_named_as_such(refused: Any, tmp_path: Path, kind: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    for lost in ("lost", "file/lost"):
+        said = refused("import", kind, lost, *HOW, "--actions", "env")
+        assert said == f"ngt: error: {kind} {lost}: no such file or folder\n"
+    said = refused("import", kind, "folder", *HOW, "--actions", "env")
+    if kind != "imitation":
+        assert said == f"ngt: error: {kind} folder: it is a folder; name the file in it\n"
+    else:
+        assert "not a readable folder of imitation's trajectories" in said
