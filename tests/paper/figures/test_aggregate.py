@@ -150,7 +150,7 @@ def test_command(make_study: Make, fill: Make, as_scale: Make, capsys: Any) -> N
     with pytest.raises(SystemExit) as stop:
         command.main(["aggregate_figure", "--set", "figures.main_figure=null"])
     assert stop.value.code == 2
-    assert "figures.main_figure: aggregate_figure has no runs at scale quick" in capsys.readouterr().err
+    assert "figures.main_figure: aggregate_figure has no runs at scale" in capsys.readouterr().err
 
 
 def test_what_has_no_scores_is_said(poor_study: Make, tidy: Make) -> None:
