@@ -1,9 +1,9 @@
 """Hooks for the docs site, which `make docs` builds: mkdocs.yml names them, and mkdocs calls them.
 
 The hooks let a build print only warnings, each of which makes the build fail. They add generated
-pages and pages from outside docs/. They also adapt each link to a file of
-the repository. If the site has a page for the file, the link leads to this page; otherwise the link
-is replaced by the file's name.
+pages and pages from outside docs/. They also adapt each link to a file of the repository. If the
+site has a page for the file, the link leads to this page; otherwise the link is replaced by the
+file's name.
 """
 
 from __future__ import annotations
