@@ -1,4 +1,4 @@
-"""The docs site: links, generated pages, failing builds, and the built site in a browser offline."""
+"""The docs site: links, generated pages, failing builds, and the site in a browser offline."""
 
 from __future__ import annotations
 
