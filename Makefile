@@ -92,7 +92,7 @@ experts: setup  ## train and ship the experts that data/ lacks (at present none)
 
 docs: setup  ## build the docs site, which needs no server and no network: site/index.html
 	@echo "docs: mkdocs (a minute)"
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo "docs: site/index.html"
 
 smoke: setup  ## check a change quickly: ruff and a small part of the test suite

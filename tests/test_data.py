@@ -137,6 +137,50 @@ def test_a_fresh_clone_imitates_by_one_command(tmp_path: Path) -> None:
     assert run["reference"] == reference_of(recorded)
 
 
+def minutes(runs: dict[str, dict]) -> float:
+    """Return the minutes that the runs in a manifest took. The time of a pack counts once."""
+    return float(sum(run["wall_seconds"] / run["pack"] for run in runs.values()) / 60)
+
+
+def test_the_pages_say_what_the_runs_of_scale_quick_took() -> None:
+    runs = read_json(ROOT / "results/published/quick.json")["runs"]
+    of_main = {str(key) for key in run_table(load({}), ["main_figure"])}
+    of_experts = {name for name in runs if name.endswith("/expert")}
+    main = {name: run for name, run in runs.items() if name in of_main}
+    others = {name: run for name, run in runs.items() if name not in of_main | of_experts}
+    slow = {
+        method: {name: run for name, run in others.items() if f"/{method}/" in name}
+        for method in ("ngt-kaiming", "ngt-no-sn")
+    }
+    kaiming, without = (minutes(pack) for pack in slow.values())
+    ngt = {name: run for name, run in main.items() if "/ngt/" in name}
+    assert {run["pack"] for pack in (ngt, *slow.values()) for run in pack.values()} == {6}
+    page = " ".join((ROOT / "docs/performance.md").read_text().split())
+    for text in (
+        f"the whole scale took {minutes(runs) / 60:.1f} core-hours: {minutes(main):.0f} "
+        f"core-minutes for the {len(main)} runs of `main_figure`, "
+        f"{minutes(runs) - minutes(main) - minutes(others):.0f} for the expert, and "
+        f"{minutes(others):.0f} for the {len(others)} other runs.",
+        f"`ngt-kaiming` and `ngt-no-sn`, took {kaiming:.0f} and {without:.0f} of these minutes, "
+        f"while a pack of six runs of NGT took {minutes(ngt):.0f}.",
+        f"the sum is {(minutes(runs) - kaiming - without) / 60:.1f} core-hours.",
+    ):
+        assert text in page
+    assert f"| 1 to {minutes(runs) / 60:.0f} core-hours |" in (ROOT / "README.md").read_text()
+
+
+def test_the_page_says_how_long_the_packs_of_scale_lite_took() -> None:
+    runs = read_json(ROOT / "results/published/lite.json")["runs"]
+    ngt, dac, pwil = (
+        minutes({name: run for name, run in runs.items() if f"/{method}/" in name})
+        for method in ("ngt", "dac-r", "pwil")
+    )
+    text = " ".join((ROOT / "docs/learning.md").read_text().split())
+    assert f"The three runs of NGT trained as one pack, in {ngt:.0f} minutes" in text
+    assert f"DAC's pack took {dac:.0f} minutes" in text
+    assert f"PWIL's six runs {pwil:.0f} minutes" in text
+
+
 @pytest.mark.parametrize("name", ["quick", "halfcheetah"])
 def test_the_records_that_ship_are_whole(name: str) -> None:
     """Check that the records are complete and agree with their settings and docs/learning.md."""

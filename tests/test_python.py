@@ -124,6 +124,10 @@ def test_the_notebook_runs_from_top_to_bottom(
     assert (names["run"].folder / "run.json").exists()
     assert names["run"].folder.is_relative_to("../results/notebook")
     assert [*Path().iterdir()] == [], "the notebook must write nothing beside itself"
+    for method, of_one in names["chosen"].groupby("method"):
+        settings = of_one[["env", "demos", "mode", "rate"]].drop_duplicates()
+        assert len(settings) == 1, f"{method}: a curve must not average runs of several settings"
+        assert set(of_one["seed"]) == {0, 1, 2}, method
     curves = names["curves"]
     assert curves.index[-1] == 30_000 and len(curves.columns) == 4 and curves.notna().all(axis=None)
     assert curves["ngt"].iloc[-1] > 0.9 > curves["bc"].iloc[-1], "the last cells must show scores"

@@ -1,8 +1,9 @@
 """Hooks for the docs site, which `make docs` builds: mkdocs.yml names them, and mkdocs calls them.
 
-The hooks add generated pages and pages from outside docs/. They also adapt each link to a file of
-the repository. If the site has a page for the file, the link leads to this page; otherwise the link
-is replaced by the file's name.
+The hooks let a build print only warnings, each of which makes the build fail. They add generated
+pages and pages from outside docs/. They also adapt each link to a file of the repository. If the
+site has a page for the file, the link leads to this page; otherwise the link is replaced by the
+file's name.
 """
 
 from __future__ import annotations
@@ -44,6 +45,15 @@ field, the value and the fix. [The notebook](python.ipynb) shows these names in 
 `ngt.__version__` is the version of the suite."""
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 log = logging.getLogger("mkdocs.plugins.website")  # a warning in this log fails a strict build
+
+
+def on_startup(command: str, dirty: bool) -> None:
+    """Let a build print warnings but no progress.
+
+    mkdocs's own option --quiet also hides warnings, and a strict build does not count hidden ones.
+    """
+    if command == "build":
+        logging.getLogger("mkdocs").setLevel(logging.WARNING)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -1,4 +1,4 @@
-"""The docs site: links, generated pages, and the built site in a browser without a network."""
+"""The docs site: links, generated pages, failing builds, and the site in a browser offline."""
 
 from __future__ import annotations
 
@@ -18,6 +18,19 @@ from ngt import cli
 from paper.handbook import website
 
 ROOT = Path(__file__).resolve().parents[3]
+
+# mkdocs's arguments in `make docs`.
+(MAKE_DOCS,) = re.findall(r"-m mkdocs (.+)$", (ROOT / "Makefile").read_text("utf-8"), re.M)
+
+# A small site with the strictness of the real one.
+SMALL = """
+INHERIT: {root}/mkdocs.yml
+docs_dir: pages
+hooks: [hook.py]
+nav: [index.md]
+plugins: []
+theme: {{custom_dir: {root}/paper/handbook/theme}}
+"""
 
 # A tag that makes a browser load something from another host. A plain link (<a href>) does not.
 REMOTE = re.compile(
@@ -74,18 +87,52 @@ def test_the_api_page_has_every_name() -> None:
         )
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the site, built with warnings as errors."""
-    folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+def build(folder: Path, config: Path) -> subprocess.CompletedProcess[str]:
+    """Build a site into `folder`, as `make docs` does."""
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", *MAKE_DOCS.split(), "-f", config, "--site-dir", folder],
         cwd=ROOT,
         capture_output=True,
         text=True,
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
     )
-    assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("pages", "warnings"),
+    [
+        ({"index.md": "# A\n\n[a](#a)"}, []),
+        (
+            {"index.md": "# A\n\n[a](gone.md) [b](#gone)", "lone.md": "# B"},
+            ["'gone.md'", "no such anchor", "lone.md"],
+        ),
+    ],
+    ids=["good", "bad"],
+)
+def test_a_build_fails_on_a_broken_link_or_an_unlisted_page(
+    tmp_path: Path, pages: dict[str, str], warnings: list[str]
+) -> None:
+    (tmp_path / "pages").mkdir()
+    for name, text in pages.items():
+        (tmp_path / "pages" / name).write_text(text)
+    (tmp_path / "hook.py").write_text("from paper.handbook.website import on_startup\n")
+    config = tmp_path / "mkdocs.yml"
+    config.write_text(SMALL.format(root=ROOT))
+    done = build(tmp_path / "site", config)
+    assert done.returncode == bool(warnings), done.stderr
+    assert all(warning in done.stderr for warning in warnings), done.stderr
+    assert done.stderr.count("WARNING") == len(warnings), done.stderr
+    if not warnings:
+        assert done.stdout + done.stderr == ""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the site, built as `make docs` builds it, without any message."""
+    folder = tmp_path_factory.mktemp("site")
+    done = build(folder, ROOT / "mkdocs.yml")
+    assert done.returncode == 0 and done.stdout + done.stderr == "", done.stderr
     return folder
 
 
