@@ -75,7 +75,8 @@ def _another(folder: Path, place: Path) -> bool:
 def _move(source: Path, target: Path) -> None:
     """Move a result's files in an order that keeps one complete result if the move is stopped."""
     files = [file for file in FILES if (source / file).exists()]
-    for file in files:
+    done = (target / "run.json").exists()  # a stopped move has copied everything
+    for file in () if done else files:
         with atomic(target / file) as temporary:
             shutil.copy2(source / file, temporary)  # keeps the time stamp, which `find` compares
     for file in reversed(files):
