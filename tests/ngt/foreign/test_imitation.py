@@ -91,5 +91,5 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not a readable folder of imitation's trajectories"):
         read(tmp_path, "Hopper-v4")
     shutil.rmtree(tmp_path)
-    with pytest.raises(UserError, match="not a readable folder of imitation's trajectories"):
+    with pytest.raises(UserError, match="no such file or folder"):
         read(tmp_path, "Hopper-v4")
