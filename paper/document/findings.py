@@ -39,7 +39,7 @@ def estimate(row: Row, key: str) -> Estimate | None:
 
 
 def count_tasks(rows: Sequence[Row]) -> int:
-    """Return the number of tasks over which the rows of aggregate_table go, or 0 without rows."""
+    """Return the number of tasks on which rows of aggregate_table rest, or 0 without rows."""
     counts = (row["tasks"] for row in rows)
     return max((n for n in counts if isinstance(n, int)), default=0)
 
@@ -106,13 +106,10 @@ def _run(config: Config, runs: Runs) -> str:
             f"{listed(plan.envs)} with {listed(plan.demos)} demonstrations and "
             f"{amount(len(plan.seeds), 'seed')}. "
         )
-        if here and len(here) < len(main):
-            text += (
-                f"{len(here)} of them are drawn: {amount(len(methods), 'method')} on "
-                f"{listed(envs)} with {listed(demos)} demonstrations. "
-            )
-        elif not here:
-            text += "None of them is drawn. "
+        if len(here) < len(main):
+            which = f"{amount(len(methods), 'method')} on {listed(envs)} with {listed(demos)}"
+            text += f"{len(here)} of them are drawn" + f": {which} demonstrations" * bool(here)
+            text += ". "
     return f"{text}A run takes {config.train.steps:,} env steps."
 
 
