@@ -12,8 +12,9 @@ pack, i.e. together with other runs. An elementwise operation computes all runs 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
@@ -40,19 +41,18 @@ class Run(NamedTuple):
     """
 
     weights: list[Tensor]  # (in, out)
+    columns: list[Tensor]  # (out, in), the transposed weights
     biases: list[Tensor]  # (out,)
     grads: list[Tensor]  # gradients of layer 0's weight and bias, layer 1's, and so on; or empty
     rectifier: Rectifier
 
     def forward(self, x: Tensor, kept: list[Tensor] | None = None) -> Tensor:
         """Return the outputs (B, out). If `kept` is given, append each layer's input to it."""
-        return forward(x, self.weights, self.biases, self.rectifier, kept)
+        return forward(x, self.columns, self.biases, self.rectifier, kept)
 
     def backward(self, g: Tensor, kept: list[Tensor]) -> None:
         """Store the gradients of the parameters, given the gradient g of the outputs."""
-        needed = [False, *[True] * len(self.grads)]
-        for i, part in backward(g, kept, self.weights, self.rectifier, needed):
-            self.grads[i - 1].copy_(part)
+        backward(g, kept, self.weights, self.rectifier, self.grads)
 
     def of_input(self, g: Tensor, kept: list[Tensor], start: int) -> Tensor:
         """Return the gradient of the input's columns from `start` on.
@@ -60,41 +60,52 @@ class Run(NamedTuple):
         g: the gradient of the outputs.
         """
         weights = [self.weights[0][start:], *self.weights[1:]]
-        needed = [True, *[False] * (2 * len(weights))]
-        ((_, part),) = backward(g, kept, weights, self.rectifier, needed)
+        part = backward(g, kept, weights, self.rectifier, [None] * (2 * len(weights)), True)
+        assert part is not None
         return part
+
+
+# For each net, the addresses of its parameters and gradients, and its parts.
+PARTS: WeakKeyDictionary[PackedMLP, tuple[list[int], list[Run]]] = WeakKeyDictionary()
 
 
 def runs_of(net: PackedMLP, trained: bool = False) -> list[Run]:
     """Return a net's parts: one for each run or, for twin nets, for each twin of each run.
 
+    Parts are kept from one call to the next, and made anew if a parameter or a gradient has moved.
+
     trained: also allocate the gradients of the parameters, which `Run.backward` needs.
     """
-    assert isinstance(net.activation, Rectifier)
-    weights = [layer.weight for layer in net.layers]
-    biases = [layer.bias for layer in net.layers]
-    grads: list[Tensor] = []
+    parameters = [p for layer in net.layers for p in (layer.weight, layer.bias)]
     if trained:
-        for parameter in (p for pair in zip(weights, biases, strict=True) for p in pair):
-            if parameter.grad is None:
-                parameter.grad = torch.empty_like(parameter)
-            grads.append(parameter.grad)
-    parts = [_split(weights), _split(biases), _split(grads)]
-    runs = len(parts[0][0])
+        for p in parameters:
+            if p.grad is None:
+                p.grad = torch.empty_like(p)
+    grads = [p.grad for p in parameters if p.grad is not None]
+    addresses = [tensor.data_ptr() for tensor in (*parameters, *grads)]
+    known = PARTS.get(net)
+    if known is None or known[0] != addresses:
+        known = PARTS[net] = (addresses, _split(net, parameters, grads))
+    return known[1]
+
+
+def _split(net: PackedMLP, parameters: Sequence[Tensor], grads: Sequence[Tensor]) -> list[Run]:
+    """Return the parts of a net, given its parameters and their gradients, if there are any."""
+    assert isinstance(net.activation, Rectifier)
+    weights, biases, slopes = (
+        [tensor.detach().flatten(0, -3).unbind() for tensor in tensors]
+        for tensors in (parameters[::2], parameters[1::2], grads)
+    )
     return [
         Run(
-            [weight[run] for weight in parts[0]],
-            [bias[run].squeeze(0) for bias in parts[1]],
-            [grad[run] for grad in parts[2]],
+            [weight[run] for weight in weights],
+            [weight[run].mT for weight in weights],
+            [bias[run].squeeze(0) for bias in biases],
+            [slope[run] for slope in slopes],
             net.activation,
         )
-        for run in range(runs)
+        for run in range(len(weights[0]))
     ]
-
-
-def _split(tensors: Iterable[Tensor]) -> list[tuple[Tensor, ...]]:
-    """Split each tensor into one part per run or twin."""
-    return [tensor.flatten(0, -3).unbind() for tensor in tensors]
 
 
 class Squashed(NamedTuple):
@@ -104,15 +115,19 @@ class Squashed(NamedTuple):
     `squashed_gaussian`.
     """
 
+    noise: Tensor
     action: Tensor
     log_prob: Tensor  # (R, B)
     std: Tensor
     bent: Tensor  # tanh of the raw output for the log-std
+    hidden: list[list[Tensor]]  # for each run, the inputs of the actor's layers
 
     @staticmethod
-    def of(out: Tensor, noise: Tensor, actor: Actor) -> Squashed:
-        """Evaluate the policy, given the outputs of the actor's net, (R, B, 2 act)."""
-        mean, raw = out.chunk(2, dim=-1)
+    @torch.no_grad()
+    def of(actor: Actor, obs: Tensor, noise: Tensor) -> Squashed:
+        """Evaluate the actor on obs (R, B, obs)."""
+        hidden: list[list[Tensor]] = []
+        mean, raw = outputs(runs_of(actor.net), obs.contiguous(), hidden).chunk(2, dim=-1)
         half = 0.5 * (actor.log_std_max - actor.log_std_min)
         bent = torch.tanh(raw)
         log_std = bent.mul(half).add_(actor.log_std_min + half)
@@ -122,9 +137,18 @@ class Squashed(NamedTuple):
         terms = F.softplus(pre_tanh.mul(-2.0)).add_(pre_tanh).mul_(2.0).sub_(log_std)
         constant = -noise.shape[-1] * (2.0 * math.log(2.0) + 0.5 * math.log(2.0 * math.pi))
         log_prob = terms.addcmul_(noise, noise, value=-0.5).sum(-1).add_(constant)
-        return Squashed(pre_tanh.tanh_(), log_prob, std, bent)
+        return Squashed(noise, pre_tanh.tanh_(), log_prob, std, bent, hidden)
 
-    def backward(self, of_action: Tensor, weight: Tensor, noise: Tensor, actor: Actor) -> Tensor:
+    def halves(self) -> list[Squashed]:
+        """Return the policy on the first half and on the second half of the observations."""
+        halves = zip(*(tensor.chunk(2, dim=1) for tensor in self[:-1]), strict=True)
+        hidden = [[x.chunk(2) for x in own] for own in self.hidden]
+        return [
+            Squashed._make([*tensors, [[x[at] for x in own] for own in hidden]])
+            for at, tensors in enumerate(halves)
+        ]
+
+    def backward(self, of_action: Tensor, weight: Tensor, actor: Actor) -> Tensor:
         """Return the gradient of the loss with respect to the net's outputs, shape (R, B, 2 act).
 
         of_action: the gradient of the loss with respect to the action.
@@ -136,9 +160,17 @@ class Squashed(NamedTuple):
         half = 0.5 * (actor.log_std_max - actor.log_std_min)
         of_u = of_action.addcmul(of_action * self.action, self.action, value=-1.0)
         of_u.addcmul_(self.action, 2.0 * weight)
-        of_log_std = torch.mul(of_u, self.std).mul_(noise).sub_(weight)
+        of_log_std = torch.mul(of_u, self.std).mul_(self.noise).sub_(weight)
         of_raw = of_log_std.addcmul_(of_log_std * self.bent, self.bent, value=-1.0).mul_(half)
         return torch.cat([of_u, of_raw], dim=-1)
+
+
+@torch.no_grad()
+def policies(
+    actor: Actor, obs: tuple[Tensor, Tensor], noise: tuple[Tensor, Tensor]
+) -> list[Squashed]:
+    """Evaluate the actor on two batches of observations, (R, B, obs) each, in one pass."""
+    return Squashed.of(actor, torch.cat(obs, dim=1), torch.cat(noise, dim=1)).halves()
 
 
 def outputs(runs: Sequence[Run], inputs: Tensor, kept: list[list[Tensor]] | None = None) -> Tensor:
@@ -162,18 +194,18 @@ def outputs(runs: Sequence[Run], inputs: Tensor, kept: list[list[Tensor]] | None
 def critic_gradients(
     critic: Critic,
     target: Critic,
-    actor: Actor,
+    policy: Squashed,
     alpha: Tensor,
     batch: Batch,
     reward: Tensor,
-    noise: Tensor,
     gamma: float,
 ) -> Tensor:
-    """Return the value of `critic_loss`, shape (R,), and store the critic's gradients."""
+    """Return the value of `critic_loss`, shape (R,), and store the critic's gradients.
+
+    policy: the policy on the batch's next observations.
+    """
     runs, size = reward.shape
-    next_obs = batch.next_obs.contiguous()
-    policy = Squashed.of(outputs(runs_of(actor.net), next_obs), noise, actor)
-    after = torch.cat([next_obs, policy.action], dim=-1)
+    after = torch.cat([batch.next_obs, policy.action], dim=-1)
     values = outputs(runs_of(target.net), after).view(runs, 2, size)
     value = torch.minimum(*values.unbind(1)).addcmul_(alpha[:, None], policy.log_prob, value=-1.0)
     bellman = torch.addcmul(reward, (1.0 - batch.terminated).mul_(gamma), value).unsqueeze(-1)
@@ -188,13 +220,14 @@ def critic_gradients(
 
 @torch.no_grad()
 def actor_gradients(
-    actor: Actor, critic: Critic, alpha: Tensor, obs: Tensor, noise: Tensor
+    actor: Actor, critic: Critic, policy: Squashed, alpha: Tensor, obs: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return the values of `actor_loss`, (R,) and (R, B), and store the actor's gradients."""
-    (runs, size, width), obs = obs.shape, obs.contiguous()
-    policies, critics = runs_of(actor.net, trained=True), runs_of(critic.net)
-    hidden: list[list[Tensor]] = []
-    policy = Squashed.of(outputs(policies, obs, hidden), noise, actor)
+    """Return the values of `actor_loss`, (R,) and (R, B), and store the actor's gradients.
+
+    policy: the policy on `obs`.
+    """
+    runs, size, width = obs.shape
+    critics = runs_of(critic.net)
     kept: list[list[Tensor]] = []
     x = torch.cat([obs, policy.action], dim=-1)
     values = outputs(critics, x, kept).view(runs, 2, size)
@@ -205,8 +238,10 @@ def actor_gradients(
         twin.of_input(g, own, width) for twin, g, own in zip(critics, heads, kept, strict=True)
     ]
     of_action = torch.stack(parts[::2]).add_(torch.stack(parts[1::2]))
-    of_outputs = policy.backward(of_action, alpha / size, noise, actor)
-    for run, g, own in zip(policies, of_outputs.unbind(), hidden, strict=True):
+    of_outputs = policy.backward(of_action, alpha / size, actor).unbind()
+    for run, g, own in zip(
+        runs_of(actor.net, trained=True), of_outputs, policy.hidden, strict=True
+    ):
         run.backward(g, own)
     loss = torch.addcmul(least.squeeze(1), alpha[:, None], policy.log_prob, value=-1.0)
     return loss.mean(dim=1).neg_(), policy.log_prob

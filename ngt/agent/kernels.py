@@ -3,15 +3,16 @@
 The function `plain` defines what the kernels compute. On a CPU, the kernels use the oneDNN library.
 By default, torch multiplies float32 matrices with the MKL library. On processors not made by Intel,
 MKL uses only old instructions. oneDNN is also included in torch and also computes in float32. On an
-AMD processor with AVX-512, oneDNN was twice as fast as MKL (docs/performance.md). All layers of one
-run are computed before the layers of the next run. A run's activations therefore stay in the cache,
-and a run's numbers are the same whether the run trains alone or together with other runs. In
-formulas, x' is x transposed.
+AMD processor with AVX-512, oneDNN was twice as fast as MKL (docs/performance.md). Vectors and wide
+layers with few inputs are left to MKL, whose calls cost less. All layers of one run are computed
+before the layers of the next run. A run's activations therefore stay in the cache, and a run's
+numbers are the same whether the run trains alone or together with other runs. In formulas, x' is x
+transposed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+NARROW = 32  # MKL is faster for wide layers with at most this many inputs
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,17 @@ class Rectifier:
     def __call__(self, x: Tensor) -> Tensor:
         """Apply the activation to x in place."""
         return F.leaky_relu_(x, self.slope) if self.slope else torch.relu_(x)
+
+
+def keep_freed_memory() -> None:
+    """Let glibc keep up to 64 MB of freed memory, so that an update reuses an earlier one's.
+
+    glibc gives the unused end of its heap back to the system if it is larger than twice the largest
+    block that was ever freed. If an update's tensors happen to lie there, each update asks the
+    system for the same memory again (docs/performance.md). glibc counts blocks of up to 32 MB, so
+    freeing one such block, which is never written, is enough.
+    """
+    torch.empty(2**25 - 2**16, dtype=torch.uint8)
 
 
 def by_onednn(x: Tensor) -> bool:
@@ -66,8 +79,11 @@ def _linear(x: Tensor, columns: Tensor, bias: Tensor | None = None) -> Tensor:
 
     Shapes: x (B, in), columns (out, in), bias (out,), result (B, out).
     """
-    if x.dtype != torch.float32 or 1 in columns.shape:  # MKL is faster if `columns` is a vector
-        return x @ columns.mT if bias is None else torch.addmm(bias, x, columns.mT)
+    outs, ins = columns.shape
+    if ins == 1 and bias is None:
+        return x * columns.mT
+    if x.dtype != torch.float32 or outs == 1 or ins <= NARROW <= outs:
+        return F.linear(x, columns, bias)  # MKL, whose calls cost less than oneDNN's
     out: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, columns, bias, "none", [], "")
     return out
 
@@ -82,64 +98,68 @@ def _outer(x: Tensor, g: Tensor) -> Tensor:
 
 def forward(
     x: Tensor,
-    weights: Sequence[Tensor],
+    columns: Sequence[Tensor],
     biases: Sequence[Tensor],
     rectifier: Rectifier,
     kept: list[Tensor] | None,
 ) -> Tensor:
     """Return one run's output, (B, out), and append the input of every layer to `kept`.
 
-    Shapes: x (B, in) without gaps between rows, each weight (in, out), each bias (out,). If `kept`
-    is None, the layers' inputs are not stored. Their memory can then be reused while it is in the
-    cache.
+    Shapes: x (B, in) without gaps between rows, each transposed weight in `columns` (out, in), each
+    bias (out,). If `kept` is None, the layers' inputs are not stored. Their memory can then be
+    reused while it is in the cache.
     """
-    for depth, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
+    for depth, (column, bias) in enumerate(zip(columns, biases, strict=True)):
         if depth:
             x = rectifier(x)  # by torch, since oneDNN's rectifier would turn NaN into 0
         if kept is not None:
             kept.append(x)
-        x = _linear(x, weight.mT, bias)
+        x = _linear(x, column, bias)
     return x
 
 
 def backward(
-    g: Tensor, kept: list[Tensor], weights: list[Tensor], rectifier: Rectifier, needed: list[bool]
-) -> Iterator[tuple[int, Tensor]]:
-    """Yield the index and gradient of each needed input, given the gradient g of a run's output.
+    g: Tensor,
+    kept: Sequence[Tensor],
+    weights: Sequence[Tensor],
+    rectifier: Rectifier,
+    into: Sequence[Tensor | None],
+    of_input: bool = False,
+) -> Tensor | None:
+    """Store the gradients of one run's parameters, given the gradient g of the run's output.
 
-    The inputs are x, then the weight and bias (1, out) of the first layer, of the next layer, and
-    so on.
+    Return the gradient of the input if `of_input`, otherwise None.
 
     kept: the layers' inputs that `forward` stored.
-    needed: for each input, whether to yield its gradient.
+    into: where to store the gradient of the first layer's weight (in, out) and bias (1, out), of
+    the next layer's, and so on; None for a gradient that is not needed.
     """
     for depth in reversed(range(len(weights))):
-        seen = kept[depth]
-        if needed[1 + 2 * depth]:
-            yield 1 + 2 * depth, _outer(seen, g)
-        if needed[2 + 2 * depth]:
-            yield 2 + 2 * depth, g.sum(dim=0, keepdim=True)
-        if depth or needed[0]:
+        seen, of_weight, of_bias = kept[depth], into[2 * depth], into[2 * depth + 1]
+        if of_weight is not None:
+            of_weight.copy_(_outer(seen, g))
+        if of_bias is not None:
+            torch.sum(g, dim=0, keepdim=True, out=of_bias)
+        if depth or of_input:
             g = _linear(g, weights[depth])
         if depth:
             torch.ops.aten.leaky_relu_backward.grad_input(
                 g, seen, rectifier.slope, True, grad_input=g
             )
-    if needed[0]:
-        yield 0, g
+    return g if of_input else None
 
 
 def _forward(
     x: Tensor, parameters: Sequence[Tensor], rectifier: Rectifier, hidden: list[list[Tensor]] | None
 ) -> Tensor:
     """Return the output of all runs, and append each run's layer inputs to `hidden`."""
-    weights = list(zip(*(w.unbind() for w in parameters[::2]), strict=True))
+    columns = list(zip(*(w.mT.unbind() for w in parameters[::2]), strict=True))
     biases = list(zip(*(b.squeeze(1).unbind() for b in parameters[1::2]), strict=True))
     heads = []
     # oneDNN is a thousand times slower if a product's second factor is a slice of wider rows.
     for run, own in enumerate(x.contiguous().unbind()):
         kept: list[Tensor] | None = None if hidden is None else []
-        heads.append(forward(own, weights[run], biases[run], rectifier, kept))
+        heads.append(forward(own, columns[run], biases[run], rectifier, kept))
         if hidden is not None and kept is not None:
             hidden.append(kept)
     return heads[0].unsqueeze(0) if len(heads) == 1 else torch.stack(heads)
@@ -172,7 +192,9 @@ class _Rectified(Function):
         weights = [w.unbind() for w in ctx.saved_tensors[1::2]]
         for run, g in enumerate(grad.contiguous().unbind()):
             own = [w[run] for w in weights]
-            for i, part in backward(g, ctx.hidden[run], own, ctx.rectifier, needed):
-                parts[i][run].copy_(part)  # while the part is in the cache
+            into = [part[run] if need else None for part, need in zip(parts, needed, strict=True)]
+            of_x = backward(g, ctx.hidden[run], own, ctx.rectifier, into[1:], needed[0])
+            if of_x is not None:
+                parts[0][run].copy_(of_x)  # while it is in the cache
         of_x, *rest = [t if need else None for t, need in zip(packed, needed, strict=True)]
         return of_x, None, *rest

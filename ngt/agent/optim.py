@@ -34,20 +34,22 @@ def step_(optimiser: torch.optim.Optimizer) -> None:
     if group["params"][0].device.type != "cpu":
         optimiser.step()
         return
-    used = [p for p in group["params"] if p.grad is not None]
-    for p in used:
-        if not optimiser.state[p]:
-            moments = {"exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
-            optimiser.state[p] = {"step": torch.zeros(()), **moments}
-    states = [optimiser.state[p] for p in used]
-    torch._foreach_add_([state["step"] for state in states], 1.0)
+    counters: list[Tensor] = []
     tensors: list[tuple[Tensor, ...]] = []
-    for p, state in zip(used, states, strict=True):
-        assert p.grad is not None
+    for p in group["params"]:
+        if p.grad is None:
+            continue
+        state = optimiser.state[p]
+        if not state:
+            moments = {"exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
+            state.update({"step": torch.zeros(()), **moments})
+        counters.append(state["step"])
         own = (p, p.grad, state["exp_avg"], state["exp_avg_sq"])
-        ends = len(p) > 1 and p[0].numel() % VECTOR  # a single run needs no splitting
-        split = zip(*own, strict=True) if ends else [own]
-        tensors += [(*part, state["step"]) for part in split]
+        if len(p) > 1 and p[0].numel() % VECTOR:  # a single run needs no splitting
+            tensors += [(*part, state["step"]) for part in zip(*own, strict=True)]
+        else:
+            tensors.append((*own, state["step"]))
+    torch._foreach_add_(counters, 1.0)
     values, grads, first, second, steps = map(list, zip(*tensors, strict=True))
     beta1, beta2 = group["betas"]
     options = {name: group[name] for name in ("lr", "eps", "weight_decay", "amsgrad", "maximize")}
@@ -88,8 +90,8 @@ def clipped_step_(optimiser: torch.optim.Optimizer, limit: float | None) -> None
 def clip_grad_norm_per_run_(parameters: Sequence[nn.Parameter], limit: float) -> Tensor:
     """Clip each run's gradient in place to the norm `limit`; return the norms before clipping."""
     grads = [p.grad for p in parameters if p.grad is not None]
-    norm = torch.stack([g.flatten(1).square().sum(1) for g in grads]).sum(0).sqrt()
+    squares = torch._foreach_mul(grads, grads)
+    norm = torch.stack([square.flatten(1).sum(1) for square in squares]).sum(0).sqrt()
     scale = (limit / (norm + 1e-6)).clamp(max=1.0)
-    for grad in grads:
-        grad.mul_(scale.view(-1, *[1] * (grad.dim() - 1)))
+    torch._foreach_mul_(grads, [scale.view(-1, *[1] * (grad.dim() - 1)) for grad in grads])
     return norm

@@ -32,9 +32,9 @@ from einops import rearrange, repeat
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from ngt.agent.gradients import actor_gradients, critic_gradients, served
+from ngt.agent.gradients import Squashed, actor_gradients, critic_gradients, policies, served
 from ngt.agent.nets import ACTIVATIONS, PackedMLP
-from ngt.agent.optim import adam, clipped_step_, descend
+from ngt.agent.optim import adam, clipped_step_, descend, step_
 from ngt.agent.streams import Draw, torch_generator
 from ngt.experience.replay import Batch
 
@@ -239,32 +239,9 @@ class Sac(nn.Module):
         """Lower a loss (R,) by one step of the critic's optimiser and any `further` optimisers."""
         descend(self.optimisers["critic"], loss, self.config.critic_grad_clip, further)
 
-    def _by_hand(self, net: PackedMLP, obs: Tensor) -> bool:
-        return self.config.critics == 2 and served(net, obs)
-
-    def _update_critic(self, alpha: Tensor, batch: Batch, reward: Tensor, noise: Tensor) -> Tensor:
-        """Lower `critic_loss` by one step; return the loss, shape (R,)."""
-        optimiser, limit = self.optimisers["critic"], self.config.critic_grad_clip
-        nets, gamma = (self.critic, self.target, self.actor), self.config.gamma
-        if self._by_hand(self.critic.net, batch.obs):
-            loss = critic_gradients(*nets, alpha, batch, reward, noise, gamma)
-            clipped_step_(optimiser, limit)
-        else:
-            loss = critic_loss(*nets, alpha, batch, reward, noise, gamma)
-            descend(optimiser, loss, limit)
-        return loss
-
-    def _update_actor(self, alpha: Tensor, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Lower `actor_loss` by one step; return the loss, (R,), and each row's log pi, (R, B)."""
-        optimiser, limit = self.optimisers["actor"], self.config.actor_grad_clip
-        nets = (self.actor, self.critic)
-        if self._by_hand(self.actor.net, obs):
-            loss, log_prob = actor_gradients(*nets, alpha, obs, noise)
-            clipped_step_(optimiser, limit)
-        else:
-            loss, log_prob = actor_loss(*nets, alpha, obs, noise)
-            descend(optimiser, loss, limit)
-        return loss, log_prob
+    def _by_hand(self, obs: Tensor) -> bool:
+        nets = (self.actor.net, self.critic.net)
+        return self.config.critics == 2 and all(served(net, obs) for net in nets)
 
     def update(
         self, batch: Batch, reward: Tensor, draws: Mapping[str, Tensor]
@@ -273,28 +250,55 @@ class Sac(nn.Module):
 
         reward: the rewards (R, B) to use instead of the batch's rewards.
         """
-        alpha = self.temperature().detach()
-        loss = self._update_critic(alpha, batch, reward, draws["next_noise"])
-        return {"critic_loss": loss.detach(), **self.follow(batch.obs, draws["noise"])}
+        alpha, gamma = self.temperature().detach(), self.config.gamma
+        noises = draws["next_noise"], draws["noise"]
+        if self._by_hand(batch.obs):
+            after, now = policies(self.actor, (batch.next_obs, batch.obs), noises)
+            loss = critic_gradients(self.critic, self.target, after, alpha, batch, reward, gamma)
+            clipped_step_(self.optimisers["critic"], self.config.critic_grad_clip)
+            return {"critic_loss": loss, **self._follow(batch.obs, noises[1], now)}
+        nets = (self.critic, self.target, self.actor)
+        loss = critic_loss(*nets, alpha, batch, reward, noises[0], gamma)
+        self.descend_critic(loss)
+        return {"critic_loss": loss.detach(), **self._follow(batch.obs, noises[1], None)}
 
     def follow(self, obs: Tensor, noise: Tensor) -> dict[str, Tensor]:
         """Update the actor, temperature and target after a step of the critic; return metrics.
 
         Shapes: obs (R, B, obs), noise (R, B, act).
         """
-        alpha = self.temperature().detach()
-        loss_pi, log_prob = self._update_actor(alpha, obs, noise)
+        by_hand = self._by_hand(obs)
+        return self._follow(obs, noise, Squashed.of(self.actor, obs, noise) if by_hand else None)
 
+    def _follow(self, obs: Tensor, noise: Tensor, policy: Squashed | None) -> dict[str, Tensor]:
+        """Do what `follow` does. policy: the policy on `obs`, to compute gradients by hand."""
+        alpha, optimiser = self.temperature().detach(), self.optimisers["actor"]
+        if policy is not None:
+            loss, log_prob = actor_gradients(self.actor, self.critic, policy, alpha, obs)
+            clipped_step_(optimiser, self.config.actor_grad_clip)
+        else:
+            loss, log_prob = actor_loss(self.actor, self.critic, alpha, obs, noise)
+            descend(optimiser, loss, self.config.actor_grad_clip)
+
+        log_prob = log_prob.detach()
         if self.config.learn_alpha:
-            loss_alpha = temperature_loss(self.temperature_weight(), log_prob, self.target_entropy)
-            descend(self.optimisers["alpha"], loss_alpha)
-
+            self._update_temperature(alpha, log_prob)
         polyak_(self.target, self.critic, self.config.tau)
         return {
-            "actor_loss": loss_pi.detach(),
+            "actor_loss": loss.detach(),
             "alpha": alpha,
-            "entropy": -log_prob.detach().mean(dim=1),
+            "entropy": -log_prob.mean(dim=1),
         }
+
+    def _update_temperature(self, alpha: Tensor, log_prob: Tensor) -> None:
+        """Lower `temperature_loss` by one step, given alpha (R,) and each row's log pi (R, B)."""
+        optimiser, config, target = self.optimisers["alpha"], self.config, self.target_entropy
+        if config.alpha_form == "exp":  # by hand, since d alpha / d log alpha = alpha
+            slope = -(log_prob.mean(dim=1) + target)
+            self.log_alpha.grad = slope * alpha if config.alpha_loss == "alpha" else slope
+            step_(optimiser)
+        else:
+            descend(optimiser, temperature_loss(self.temperature_weight(), log_prob, target))
 
 
 def fill_rows(x: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim import Optimizer
 
+from ngt.agent.kernels import keep_freed_memory
 from ngt.agent.nets import ObsNormaliser
 from ngt.agent.policy import Policy
 from ngt.agent.sac import Sac
@@ -97,6 +98,7 @@ class Learner:
         device: torch.device | str = "cpu",
         graphs: bool = True,
     ) -> None:
+        keep_freed_memory()
         task, seeds = get_task(cell.env), [run_seed(cell, m) for m in members]
         self.cell, self.device, self.runs = cell, torch.device(device), len(members)
         self.agent = Sac(task.obs, task.act, cell.sac, seeds, task.half_range).to(device)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ngt.agent import kernels, sac
-from ngt.agent.gradients import actor_gradients, critic_gradients
+from ngt.agent.gradients import Squashed, actor_gradients, critic_gradients, policies, runs_of
 from ngt.agent.sac import Sac
 from ngt.experience.replay import Batch
 from ngt.settings.config import SacConfig
@@ -65,21 +65,13 @@ def taken(net: torch.nn.Module) -> list[Tensor]:
 def test_the_critics_gradients(float64, make_batch: Callable[..., Batch], runs: int, act: int):
     agent, batch = agent_of(runs, act=act), make_batch(runs, SIZE, OBS, act)
     assert batch.terminated.unique().tolist() == [0.0, 1.0]
-    alpha = torch.linspace(0.05, 1.7, runs)
-    arguments = (
-        agent.critic,
-        agent.target,
-        agent.actor,
-        alpha,
-        batch,
-        3.0 * batch.reward,
-        noise_of(runs, act=act)["next_noise"],
-        0.9,
-    )
-    loss = sac.critic_loss(*arguments)
+    alpha, noise = torch.linspace(0.05, 1.7, runs), noise_of(runs, act=act)["next_noise"]
+    nets, reward = (agent.critic, agent.target), 3.0 * batch.reward
+    loss = sac.critic_loss(*nets, agent.actor, alpha, batch, reward, noise, 0.9)
     loss.sum().backward()
     expected = taken(agent.critic)
-    close(critic_gradients(*arguments), loss.detach())
+    policy = Squashed.of(agent.actor, batch.next_obs, noise)
+    close(critic_gradients(*nets, policy, alpha, batch, reward, 0.9), loss.detach())
     found = taken(agent.critic)
     assert len(found) == 6
     for a, b in zip(found, expected, strict=True):
@@ -91,15 +83,16 @@ def test_the_critics_gradients(float64, make_batch: Callable[..., Batch], runs: 
 @pytest.mark.parametrize("runs", [1, 3])
 def test_the_actors_gradients(float64, make_batch: Callable[..., Batch], runs: int, act: int):
     agent, obs = agent_of(runs, act=act), make_batch(runs, SIZE, OBS, act).obs
-    alpha = torch.linspace(0.05, 1.7, runs)
-    arguments = (agent.actor, agent.critic, alpha, obs, noise_of(runs, act=act)["noise"])
-    loss, log_prob = sac.actor_loss(*arguments)
+    alpha, noise = torch.linspace(0.05, 1.7, runs), noise_of(runs, act=act)["noise"]
+    nets = (agent.actor, agent.critic)
+    loss, log_prob = sac.actor_loss(*nets, alpha, obs, noise)
     loss.sum().backward()
     expected = taken(agent.actor)
     values = agent.critic(obs, agent.actor(obs)[0].tanh())
     # Each twin critic must have the smaller value in some rows.
     assert 0 < (values[:, 0] < values[:, 1]).double().mean() < 1
-    for a, b in zip(actor_gradients(*arguments), (loss, log_prob), strict=True):
+    policy = Squashed.of(agent.actor, obs, noise)
+    for a, b in zip(actor_gradients(*nets, policy, alpha, obs), (loss, log_prob), strict=True):
         close(a, b.detach())
     found = taken(agent.actor)
     assert len(found) == 6
@@ -111,14 +104,44 @@ def test_the_actors_gradients(float64, make_batch: Callable[..., Batch], runs: i
 def test_saturated_actions_have_finite_gradients(float64, make_batch: Callable[..., Batch]):
     agent, obs = agent_of(1), make_batch(1, SIZE, OBS, ACT).obs
     agent.actor.net.layers[-1].bias.data += 40.0
-    arguments = (agent.actor, agent.critic, torch.ones(1), obs, noise_of(1)["noise"])
-    loss, _ = sac.actor_loss(*arguments)
+    nets, alpha, noise = (agent.actor, agent.critic), torch.ones(1), noise_of(1)["noise"]
+    loss, _ = sac.actor_loss(*nets, alpha, obs, noise)
     loss.sum().backward()
     expected = taken(agent.actor)
-    close(actor_gradients(*arguments)[0], loss.detach())
+    policy = Squashed.of(agent.actor, obs, noise)
+    close(actor_gradients(*nets, policy, alpha, obs)[0], loss.detach())
     for a, b in zip(taken(agent.actor), expected, strict=True):
         assert a.isfinite().all()
         close(a, b)
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_two_batches_in_one_pass(make_batch: Callable[..., Batch], runs: int):
+    """Check that a policy on two batches equals the policy on each batch to the bit."""
+    agent, batch, noise = agent_of(runs), make_batch(runs, SIZE, OBS, ACT), noise_of(runs)
+    pairs = [(batch.next_obs, noise["next_noise"]), (batch.obs, noise["noise"])]
+    together = policies(agent.actor, (pairs[0][0], pairs[1][0]), (pairs[0][1], pairs[1][1]))
+    for found, (obs, drawn) in zip(together, pairs, strict=True):
+        alone = Squashed.of(agent.actor, obs, drawn)
+        for a, b in zip(found[:-1], alone[:-1], strict=True):
+            assert torch.equal(a, b)
+        for own, other in zip(found.hidden, alone.hidden, strict=True):
+            for a, b in zip(own, other, strict=True):
+                assert torch.equal(a, b)
+
+
+def test_parts_follow_the_parameters():
+    """Check that the parts of a net are kept, and made anew if a tensor has moved."""
+    net = agent_of(2).critic.net
+    parts = runs_of(net, trained=True)
+    assert runs_of(net, trained=True) is parts and runs_of(net) is parts
+    layer = net.layers[0]
+    layer.weight.data = layer.weight.data + 1.0
+    layer.weight.grad = None
+    found = runs_of(net, trained=True)[3]  # the second twin of the second run
+    assert torch.equal(found.weights[0], layer.weight[1, 1])
+    found.grads[0].fill_(7.0)
+    assert layer.weight.grad is not None and (layer.weight.grad[1, 1] == 7.0).all()
 
 
 def updated(

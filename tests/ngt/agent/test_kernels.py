@@ -6,6 +6,9 @@ A pack is a group of runs trained together.
 from __future__ import annotations
 
 import itertools
+import platform
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -72,14 +75,30 @@ def test_takes_onednn_for_float32_alone(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @needs_onednn
-def test_a_run_is_the_same_alone_and_in_a_pack() -> None:
+@pytest.mark.parametrize("narrow", [0, 99], ids=["onednn", "mkl"])
+def test_a_run_is_the_same_alone_and_in_a_pack(
+    monkeypatch: pytest.MonkeyPatch, narrow: int
+) -> None:
     """Check that a pack's outputs and gradients equal those of single runs to the bit."""
+    monkeypatch.setattr(kernels, "NARROW", narrow)
     tensors, needed = drawn(3), list(range(7))
     together = result(rectified, tensors, 0.05, needed)
     for run in range(3):
         alone = result(rectified, [t[run : run + 1] for t in tensors], 0.05, needed)
         for a, b in zip(alone, together, strict=True):
             assert torch.equal(a[0], b[run])
+
+
+@needs_onednn
+@pytest.mark.parametrize("sizes", [(4, 64, 2), (23, 256, 1), (12, 256, 12)], ids=str)
+def test_few_inputs_give_the_same_numbers_by_mkl(
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...]
+) -> None:
+    """Check that MKL and oneDNN add a product with few terms in the same order."""
+    x, *parameters = drawn(1, batch=64, sizes=sizes)
+    found = rectified(x, parameters, Rectifier())
+    monkeypatch.setattr(kernels, "NARROW", 0)
+    assert torch.equal(found, rectified(x, parameters, Rectifier()))
 
 
 @pytest.mark.parametrize("slope", [0.0, 0.05])
@@ -135,11 +154,12 @@ class Factors(TorchDispatchMode):
 
 @needs_onednn
 @pytest.mark.parametrize("runs", [1, 2])
-def test_no_second_factor_is_part_of_wider_rows(runs: int) -> None:
+def test_no_second_factor_is_part_of_wider_rows(monkeypatch: pytest.MonkeyPatch, runs: int) -> None:
     """Check that no product's second factor is a slice of an input's or a gradient's columns.
 
     With such a slice, oneDNN is a thousand times slower.
     """
+    monkeypatch.setattr(kernels, "NARROW", 0)  # so that oneDNN computes every product
     x, *parameters = [t.requires_grad_() for t in drawn(runs, sizes=(64, 16, 4, 16))]
     with Factors() as noted:
         out = rectified(torch.cat([x, x], dim=-1)[..., :64], parameters, Rectifier())
@@ -147,3 +167,30 @@ def test_no_second_factor_is_part_of_wider_rows(runs: int) -> None:
     assert len(noted.seen) == 9 * runs
     for factor in noted.seen:
         assert factor.is_contiguous() or factor.mT.is_contiguous()
+
+
+FAULTS = """
+import resource, torch
+from ngt.agent.kernels import keep_freed_memory
+keep_freed_memory()
+torch.set_num_threads(1)
+def use():
+    kept = [torch.ones(3 * 2**20) for _ in range(3)]  # 36 MB
+for _ in range(30):  # until the heap no longer grows
+    use()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(5):
+    use()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps freed memory")
+def test_freed_memory_is_kept() -> None:
+    """Check that tensors reuse the memory of earlier ones, which costs no page faults.
+
+    Otherwise, the same tensors cost thousands of page faults in some processes, by chance.
+    """
+    command = [sys.executable, "-c", FAULTS]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert int(done.stdout) < 100
