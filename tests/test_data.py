@@ -171,14 +171,20 @@ def test_the_pages_say_what_the_runs_of_scale_quick_took() -> None:
 
 def test_the_page_says_how_long_the_packs_of_scale_lite_took() -> None:
     runs = read_json(ROOT / "results/published/lite.json")["runs"]
-    ngt, dac, pwil = (
+    ngt, dac, plus, pwil = (
         minutes({name: run for name, run in runs.items() if f"HalfCheetah-v4/{pack}" in name})
-        for pack in ("ngt/state-action-demos4-", "dac-r/state-action-demos4-", "pwil/")
+        for pack in (
+            "ngt/state-action-demos4-",
+            "dac-r/state-action-demos4-",
+            "dac-rplus/",
+            "pwil/",
+        )
     )
     text = " ".join((ROOT / "docs/learning.md").read_text().split())
     assert f"The three runs of NGT trained as one pack, in {ngt:.0f} minutes" in text
-    assert f"DAC's pack took {dac:.0f} minutes" in text
-    assert f"PWIL's six runs {pwil:.0f} minutes" in text
+    assert f"DAC's pack with R took {dac:.0f} minutes" in text
+    assert f"its six runs with R+ took {plus:.0f} minutes" in text
+    assert f"PWIL's six runs took {pwil:.0f} minutes" in text
 
 
 @pytest.mark.parametrize("name", ["quick", "halfcheetah"])
