@@ -111,7 +111,7 @@ for _task in (
     Task("Ant-v4", "Ant-v4", 111, 8, -1.0, 1.0, 1000, _FORCES, True, -62, 6160, 4000),
     Task("HalfCheetah-v4", "HalfCheetah-v4", 17, 6, -1.0, 1.0, 1000, {}, False, -282, 14200, 7000),
     Task("Hopper-v4", "Hopper-v4", 11, 3, -1.0, 1.0, 1000, {}, True, -74, 3510, 2800),
-    Task("Humanoid-v4", "Humanoid-v4", 376, 17, -0.4, 0.4, 1000, {}, True, 120, 6190),
+    Task("Humanoid-v4", "Humanoid-v4", 376, 17, -0.4, 0.4, 1000, {}, True, 120, 6190, 5000),
     Task("Pusher-v5", "Pusher-v5", 23, 7, -2.0, 2.0, 100, {}, False, -150, -31, -40),
     Task("Walker2d-v4", "Walker2d-v4", 17, 6, -1.0, 1.0, 1000, {}, True, 3, 6270, 3500),
     Task("walker-walk", "dm_control/walker-walk-v0", 24, 6, -1.0, 1.0, 1000, aim=800),

@@ -22,9 +22,9 @@ from ngt.settings.config import Config
 from ngt.settings.recording import difference
 from ngt.settings.resolve import plain, resolve_expert
 
-# Size limit of an expert's folder in bytes. Sixteen episodes take 1 to 3 million bytes on most
-# tasks, but 17 million on Humanoid-v4. On such a task, only as many episodes are shipped as fit
-# into this limit.
+# Size limit of an expert's recorded episodes in bytes. Sixteen episodes take 1 to 3 million bytes
+# on most tasks, but 15 million on Humanoid-v4. On such a task, only as many episodes are shipped as
+# fit into this limit.
 LARGEST = 4_000_000
 
 # Largest allowed difference between a recorded action and the same action computed again. The
@@ -124,23 +124,23 @@ def write(
     Files of an earlier expert are overwritten.
     """
     folder, count = shipped.DATA / env, len(data.length)
-    for episodes in range(count, 0, -1):
-        content = {
-            shipped.POLICY: files.policy.read_bytes(),
-            shipped.DEMOS: files.demos.read_bytes()
-            if episodes == count
-            else to_bytes(first(data, episodes)),
-            shipped.CURVE: files.curve.read_bytes(),
-        }
-        expert = describe(run, settings, data, episodes, content)
-        content[shipped.EXPERT] = json_text(expert).encode()
-        if (size := sum(map(len, content.values()))) <= LARGEST:
-            break
-    else:
-        raise UserError(
-            f"expert {env}: even with one episode, its files have {size} bytes, but at most "
-            f"{LARGEST} can ship; train a smaller policy"
-        )
+    episodes, recorded = count, files.demos.read_bytes()
+    while len(recorded) > LARGEST:
+        if episodes == 1:
+            raise UserError(
+                f"expert {env}: even one recorded episode has {len(recorded)} bytes, but at most "
+                f"{LARGEST} can ship; record shorter episodes"
+            )
+        episodes -= 1
+        recorded = to_bytes(first(data, episodes))
+    content = {
+        shipped.POLICY: files.policy.read_bytes(),
+        shipped.DEMOS: recorded,
+        shipped.CURVE: files.curve.read_bytes(),
+    }
+    expert = describe(run, settings, data, episodes, content)
+    content[shipped.EXPERT] = json_text(expert).encode()
+    size = sum(map(len, content.values()))
     with contextlib.ExitStack() as stack:
         for name, part in content.items():
             stack.enter_context(atomic(folder / name)).write_bytes(part)

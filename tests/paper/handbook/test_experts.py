@@ -100,6 +100,7 @@ def test_aims() -> None:
         "Ant-v4": 4000,
         "HalfCheetah-v4": 7000,
         "Hopper-v4": 2800,
+        "Humanoid-v4": 5000,
         "Walker2d-v4": 3500,
         "Pusher-v5": -40,
         "cheetah-run": 600,
