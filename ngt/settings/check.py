@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from ngt.errors import UserError
-from ngt.experience import shipped
 from ngt.experience.envs import Task, get_task
 from ngt.settings.config import (
     DIGITS,
@@ -185,8 +184,8 @@ def _check_envs(names: Iterable[str], where: str) -> None:
 def _check_demos(config: Config, env: str, count: int, where: str) -> None:
     """Check that an env has, or will have, at least `count` demonstrations.
 
-    If the config uses shipped experts but the env has none, this is no error here: it is reported
-    by the runs that need the expert.
+    If the config uses shipped experts but the env has none, or too few episodes of it ship, this is
+    no error here: it is reported for the runs that need them.
     """
     if own_file(config, env):
         demos_source(config, env)  # raises UserError if the file cannot be read
@@ -196,11 +195,4 @@ def _check_demos(config: Config, env: str, count: int, where: str) -> None:
             raise UserError(
                 f"{where}: {count} requested, but the expert of {env} is recorded for "
                 f"{amount(most, 'episode')}; raise expert.episodes"
-            )
-    elif shipped.ships(env):
-        most = shipped.read(env)["episodes"]
-        if count > most:
-            raise UserError(
-                f"{where}: {count} requested, but {most} of {env} ship; request fewer, or write "
-                f"`demos: trained`"
             )

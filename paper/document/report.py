@@ -43,7 +43,7 @@ from paper.register import (
 )
 
 LIMIT = 4_500_000  # bytes without videos, so that the page can be mailed and opens quickly
-LIMIT_OF_VIDEOS = 3_500_000  # bytes of all videos
+LIMIT_OF_VIDEOS = 4_000_000  # bytes of all videos
 PAGE = Path(__file__).with_name("page")
 TEMPLATES = Environment(
     loader=FileSystemLoader(PAGE),
