@@ -23,7 +23,7 @@ from ngt.settings.recording import difference
 from ngt.settings.resolve import plain, resolve_expert
 
 # Size limit of an expert's recorded episodes in bytes. Sixteen episodes take 1 to 3 million bytes
-# on most tasks, but 15 million on Humanoid-v4. On such a task, only as many episodes are shipped as
+# on most tasks, but 16 million on Humanoid-v4. On such a task, only as many episodes are shipped as
 # fit into this limit.
 LARGEST = 4_000_000
 
